@@ -1,0 +1,18 @@
+//! Vocabulary and every decision of the gateway: facts and the time come in, a decision with its reason goes out.
+//! No I/O, no async, no clock, no environment.
+
+pub mod command;
+pub mod duration;
+pub mod event;
+pub mod explain;
+pub mod failure;
+pub mod handoff;
+pub mod ids;
+pub mod journal;
+pub mod message;
+pub mod notice;
+pub mod plan;
+pub mod route;
+pub mod turn;
+pub mod usage;
+pub mod walk;

@@ -1,0 +1,1 @@
+//! After this ending, what now?

@@ -1,0 +1,5 @@
+//! The process: assembly and effects.
+
+pub mod config;
+pub mod plugins;
+pub mod store;

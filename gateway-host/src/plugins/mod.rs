@@ -1,0 +1,4 @@
+//! Plugins: found, checked, loaded, asked, merged.
+
+pub mod facts;
+pub mod sheet;

@@ -1,0 +1,5 @@
+//! The facts sheet.
+
+/// A chain joined with readings.
+#[derive(Debug, Default)]
+pub struct FactSheet {}

@@ -1,0 +1,177 @@
+//! Providers turn one attempt into events and an end. Each drives an official CLI or API with the person's own login;
+//! nothing here decides where a turn goes.
+//!
+//! Promises every provider keeps:
+//! * the prompt leaves only after [`AttemptRequest::go`] has fired (starting a process or a connection may overlap);
+//! * bad news is a value ([`AttemptEnd::Failed`]), classified here and nowhere else, typed fields before prose;
+//! * after [`Stop::stop`] the attempt ends with [`AttemptEnd::Stopped`], its whole process group reaped first;
+//! * dropping the handle stops and reaps as well;
+//! * the attempt's own deadline and silence limit are kept even if the other side says nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway_core::event::Event;
+use gateway_core::failure::AttemptLimits;
+use gateway_core::ids::{AttemptId, ConversationId, ModelId, ProviderSessionId};
+use gateway_core::turn::AttemptEnd;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// What the agent may do on this machine. Ordered: a later level allows more.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permissions {
+    /// No tools at all.
+    #[default]
+    None,
+    /// Read inside the working directory.
+    ReadOnly,
+    /// Read and edit inside the working directory.
+    Edit,
+    /// Everything the CLI can do.
+    Full,
+}
+
+/// One earlier exchange of the conversation, as sent and as answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    pub request: String,
+    pub answer: String,
+}
+
+/// Everything a provider needs for one try.
+#[derive(Debug)]
+pub struct AttemptRequest {
+    pub attempt: AttemptId,
+    pub conversation: ConversationId,
+    pub model: ModelId,
+    /// The CLI session this subscription last used for the conversation; `None` = open one.
+    pub session: Option<ProviderSessionId>,
+    /// A title for people, for providers that keep sessions.
+    pub title: String,
+    /// The person's words with any injected context already joined: sent verbatim as the user message.
+    pub prompt: String,
+    /// The conversation so far. A provider without sessions sends all of it; one that resumes a session sends only the
+    /// last `unseen` exchanges, as text before the prompt.
+    pub history: Vec<Exchange>,
+    /// How many of the newest `history` entries the resumed session has not seen (answered elsewhere).
+    pub unseen: usize,
+    pub workdir: PathBuf,
+    pub permissions: Permissions,
+    pub limits: AttemptLimits,
+    /// Fires when the journal row is durable. Dropped without firing = do not send, end as stopped.
+    pub go: oneshot::Receiver<()>,
+}
+
+/// Asks a running attempt to stop: cleanly first, then by force. Cloneable; idempotent.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(CancellationToken);
+
+impl Stop {
+    /// A stop nobody has asked for yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks once; further calls change nothing.
+    pub fn stop(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether it was asked.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until it is asked.
+    pub async fn stopped(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+/// A running attempt. Events come in order and end before `end` resolves; a dropped handle stops the attempt.
+#[derive(Debug)]
+pub struct AttemptHandle {
+    pub events: mpsc::Receiver<Event>,
+    pub end: oneshot::Receiver<AttemptEnd>,
+    pub stop: Stop,
+    _stop_on_drop: tokio_util::sync::DropGuard,
+}
+
+impl AttemptHandle {
+    /// Runs `drive` as a task of its own. `drive` gets the sender for events and the stop to watch, and returns the end.
+    pub fn spawn<F, D>(drive: D) -> Self
+    where
+        D: FnOnce(mpsc::Sender<Event>, Stop) -> F,
+        F: Future<Output = AttemptEnd> + Send + 'static,
+    {
+        let (events_in, events) = mpsc::channel(256);
+        let (end_in, end) = oneshot::channel();
+        let stop = Stop::new();
+        let guard = stop.0.clone().drop_guard();
+        let driving = drive(events_in, stop.clone());
+        tokio::spawn(async move {
+            let _ = end_in.send(driving.await); // nobody listens any more: the handle was dropped
+        });
+        Self {
+            events,
+            end,
+            stop,
+            _stop_on_drop: guard,
+        }
+    }
+}
+
+/// What `baton doctor` and the start-up check learn about one subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ready {
+        version: Option<String>,
+    },
+    /// What is wrong, and what to do.
+    Broken {
+        problem: String,
+        hint: String,
+    },
+}
+
+/// One subscription, ready to run attempts.
+#[async_trait]
+pub trait Provider: Send + Sync + 'static {
+    /// Starts one attempt at once and returns its handle; never blocks.
+    fn start(&self, request: AttemptRequest) -> AttemptHandle;
+
+    /// Whether the provider keeps sessions of its own (a CLI) or is sent the history each time (an HTTP API).
+    fn keeps_sessions(&self) -> bool;
+
+    /// Whether the stored session can be resumed and its transcript holds `marker`. `None` = no such transcript.
+    async fn session_holds(&self, _session: &ProviderSessionId, _marker: &str) -> Option<bool> {
+        None
+    }
+
+    /// Refuses, by name, a permission level this provider cannot enforce. `Err` holds the sentence for the operator.
+    fn check_permissions(&self, _permissions: Permissions) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Looks at binary, version and login without spending anything.
+    async fn health(&self) -> Health;
+}
+
+/// A provider behind its subscription.
+pub type SharedProvider = Arc<dyn Provider>;
