@@ -116,6 +116,7 @@ impl<'a> Walk<'a> {
             .flat_map(Map::keys)
             .map(String::as_str)
             .collect();
+        let list = names.join(", ");
         names.extend(not_yet::names_below(path));
         let hint = if sounds_secret(name) && names.contains(&"key_env") {
             Some("secrets are named, never written: put the key into an environment variable and name it with key_env, or into a file of yours alone (0600) and name it with key_file".to_owned())
@@ -124,7 +125,7 @@ impl<'a> Walk<'a> {
                 "[{name}] belongs into the root's config.toml, it is shared by all profiles"
             ))
         } else {
-            Some(format!("known here: {}", names.join(", ")))
+            Some(format!("known here: {list}"))
         };
         let message = format!(
             "unknown key {name:?}{}",

@@ -47,7 +47,11 @@ impl KeyPath {
 impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, name) in self.0.iter().enumerate() {
-            let dot = if index == 0 { "" } else { "." };
+            let dot = if index == 0 || name.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
             if is_bare(name) {
                 write!(f, "{dot}{name}")?;
             } else {

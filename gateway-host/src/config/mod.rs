@@ -18,6 +18,9 @@ mod secret;
 mod show;
 mod written;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

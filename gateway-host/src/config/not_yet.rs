@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
     row(
         &["store"],
         any,
-        "other stores come later; the embedded one below the root needs no key",
+        "store = \"postgres://…\" for several hosts comes later; the embedded store needs no key",
     ),
     row(
         &["subscriptions", "*", "provider"],
@@ -93,14 +93,7 @@ pub(super) fn not_yet(path: &KeyPath, value: &Value) -> Option<String> {
         .find(|row| matches(row.path, path) && (row.refused)(value))
         .map(|row| row.comes)
         .or_else(|| is_routing_setting(path).then_some(ROUTING_COMES))?;
-    let what = match (path.names().last(), value) {
-        (Some(name), Value::String(text)) if name == "provider" => format!("provider = {text:?}"),
-        (Some(name), Value::String(_)) if name == "store" => "this store".to_owned(),
-        (Some(_), Value::Object(_)) => format!("[{path}]"),
-        (Some(name), value) => format!("{name} = {value}"),
-        (None, _) => return None,
-    };
-    Some(format!("not yet: {what}: {comes}"))
+    Some(format!("not yet: {comes}"))
 }
 
 /// Names of parts not built yet that may stand below `parent`, for suggestions.

@@ -181,8 +181,12 @@ fn show(spot: &Spot, f: &mut fmt::Formatter<'_>) -> Result<usize, fmt::Error> {
     Ok(margin)
 }
 
-/// Whether a key that sounds like a secret is given a value on this line. `key_env = …` names one and is harmless.
+/// Whether a key that sounds like a secret is given a value on this line, or an address holds a password. `key_env = …` names one and is harmless.
 fn may_hold_a_secret(line: &str) -> bool {
+    let mut addresses = line.split("://").skip(1);
+    if addresses.any(|address| address.contains('@')) {
+        return true;
+    }
     line.to_lowercase()
         .split('=')
         .rev()
@@ -268,6 +272,8 @@ mod tests {
             (r#"x = { provider = "openai", "token" = "t" }"#, true),
             (r#"key_env = "OPENAI_API_KEY""#, false),
             (r#"key_file = "k=v""#, false),
+            (r#"store = "postgres://me:pw@host/db""#, true),
+            (r#"base_url = "https://host/v1""#, false),
             (r#"chain = ["a/b"]"#, false),
         ] {
             assert_eq!(may_hold_a_secret(line), hidden, "{line}");

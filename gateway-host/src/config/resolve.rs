@@ -330,11 +330,8 @@ impl Resolver<'_> {
             return None;
         };
         if !url.username().is_empty() || url.password().is_some() {
-            let message = "the address holds a name or a password";
-            self.problems.push(
-                Problem::error(&path, message)
-                    .hint("secrets are named, never written: use key_env or key_file"),
-            );
+            let hint = "secrets are named, never written: use key_env or key_file";
+            self.error(&path, "the address holds a name or a password", hint);
             return None;
         }
         if url.scheme() == "http" && !is_here(url.host_str().unwrap_or_default()) {
