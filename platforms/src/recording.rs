@@ -48,14 +48,14 @@ impl Record {
         turns
     }
 
-    /// Status lines a person sees in one turn where nothing can be edited: every different text is a line.
+    /// The status messages of one turn. A text that only adds to the one before it is an edit of it, not another one.
     pub fn status_lines(&self, turn: &TurnId) -> Vec<&str> {
         let mut lines: Vec<&str> = Vec::new();
         for op in self.of(turn) {
-            if let ReplyOp::Status { text } = op
-                && !lines.contains(&text.as_str())
-            {
-                lines.push(text);
+            let ReplyOp::Status { text } = op else { continue };
+            match lines.last_mut() {
+                Some(last) if text.starts_with(*last) => *last = text,
+                _ => lines.push(text),
             }
         }
         lines

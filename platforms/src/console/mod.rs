@@ -123,12 +123,13 @@ impl Screen {
         Ok(Receipt(format!("{NAME}-{}", self.shown)))
     }
 
-    /// The status stands on a line of its own; the same text twice is one line.
+    /// The status stands on a line of its own, once: of an edit that adds to it, only what it adds is printed.
     fn status(&mut self, turn: Option<&TurnId>, text: &str) -> io::Result<()> {
         let before = std::mem::replace(&mut self.of(turn).status, text.to_owned());
-        match before == text {
-            true => Ok(()),
-            false => self.block(text),
+        match text.strip_prefix(before.as_str()).filter(|_| !before.is_empty()) {
+            Some("") => Ok(()),
+            Some(added) => self.block(added.trim_start()),
+            None => self.block(text),
         }
     }
 
