@@ -3,6 +3,7 @@
 
 pub mod memory;
 mod rules;
+pub mod sqlite;
 
 use async_trait::async_trait;
 use gateway_core::handoff::{Handoff, HandoffState, StoredHandoff};
