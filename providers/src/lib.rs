@@ -8,9 +8,12 @@
 //! * dropping the handle stops and reaps as well;
 //! * the attempt's own deadline and silence limit are kept even if the other side says nothing.
 
+pub mod claude;
+pub mod environment;
 pub mod http;
 #[cfg(any(test, feature = "loopback"))]
 pub mod loopback;
+pub mod process;
 pub mod scripted;
 
 pub use http::install_tls;
