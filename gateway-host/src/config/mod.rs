@@ -23,11 +23,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::ids::{ProfileId, SubscriptionId};
 use gateway_core::route::{Billing, Chain, ChainEntry, Route};
 use providers::Permissions;
+use secrecy::SecretString;
 
 pub use document::{KeyPath, Place};
 pub use duration::{parse as parse_duration, show as show_duration};
@@ -111,6 +113,34 @@ pub struct Settings {
     pub usage_snapshot: PathBuf,
 }
 
+impl Settings {
+    /// The profile of this name; one that is not configured has an empty chain, and so says what is wrong when asked.
+    pub fn profile(&self, id: &ProfileId) -> Arc<ProfileSettings> {
+        let known = self.profiles.get(id).cloned();
+        Arc::new(known.unwrap_or_else(|| ProfileSettings {
+            id: id.clone(),
+            home: self.root.profile(id),
+            chain: Vec::new(),
+            workdir: self.root.0.clone(),
+            permissions: Some(Permissions::None),
+            plugins: BTreeMap::new(),
+            attempt_deadline: resolve::ATTEMPT_DEADLINE,
+            silence: resolve::SILENCE,
+        }))
+    }
+
+    /// A route joined with what decisions need to know of its subscription; `None` = that is not configured.
+    pub fn entry(&self, route: &Route) -> Option<ChainEntry> {
+        let subscription = self.subscriptions.get(&route.subscription)?;
+        Some(ChainEntry {
+            route: route.clone(),
+            slug: subscription.slug.clone(),
+            billing: subscription.billing,
+            group: None,
+        })
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct SubscriptionSettings {
     pub id: SubscriptionId,
@@ -118,6 +148,22 @@ pub struct SubscriptionSettings {
     pub slug: SubscriptionId,
     pub billing: Billing,
     pub provider: ProviderSettings,
+}
+
+impl SubscriptionSettings {
+    /// Where the subscription's secret comes from; `None` = it needs none.
+    pub fn key(&self) -> Option<&SecretRef> {
+        match &self.provider {
+            ProviderSettings::Anthropic { key, .. } => Some(key),
+            ProviderSettings::OpenAi { key, .. } => key.as_ref(),
+            ProviderSettings::Claude { .. } | ProviderSettings::Scripted => None,
+        }
+    }
+
+    /// The subscription's secret, read now; `None` = it needs none, or it is not usable.
+    pub fn secret(&self) -> Option<SecretString> {
+        self.key()?.resolve().ok()
+    }
 }
 
 /// What a provider needs to be built; owned by its own folder in `providers`.
@@ -171,17 +217,12 @@ pub struct ProfileSettings {
 impl ProfileSettings {
     /// The profile's chain joined with what decisions need to know of each subscription.
     pub fn chain_for(&self, settings: &Settings) -> Chain {
-        let entry = |route: &Route| {
-            let subscription = settings.subscriptions.get(&route.subscription)?;
-            Some(ChainEntry {
-                route: route.clone(),
-                slug: subscription.slug.clone(),
-                billing: subscription.billing,
-                group: None,
-            })
-        };
         Chain {
-            entries: self.chain.iter().filter_map(entry).collect(),
+            entries: self
+                .chain
+                .iter()
+                .filter_map(|route| settings.entry(route))
+                .collect(),
         }
     }
 

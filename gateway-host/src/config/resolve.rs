@@ -18,8 +18,8 @@ use super::{
     SecretRef, Settings, SubscriptionSettings, duration, secret::SecretError,
 };
 
-const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30 * 60);
-const SILENCE: Duration = Duration::from_secs(5 * 60);
+pub(super) const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30 * 60);
+pub(super) const SILENCE: Duration = Duration::from_secs(5 * 60);
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 const MAX_TOKENS: u32 = 8_192;
