@@ -8,6 +8,13 @@
 //! * dropping the handle stops and reaps as well;
 //! * the attempt's own deadline and silence limit are kept even if the other side says nothing.
 
+pub mod http;
+#[cfg(any(test, feature = "loopback"))]
+pub mod loopback;
+pub mod scripted;
+
+pub use http::install_tls;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
