@@ -3,6 +3,7 @@
 
 pub mod console;
 pub mod recording;
+pub mod split;
 
 use std::time::Duration;
 
