@@ -1,5 +1,7 @@
 //! The process: assembly and effects.
 
+pub mod cli;
 pub mod config;
+pub mod logging;
 pub mod plugins;
 pub mod store;
