@@ -8,6 +8,10 @@
 //! * dropping the handle stops and reaps as well;
 //! * the attempt's own deadline and silence limit are kept even if the other side says nothing.
 
+pub mod claude;
+pub mod environment;
+pub mod process;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
