@@ -132,7 +132,10 @@ impl Gateway {
     /// Cuts and seals what runs, then ends the plugins. Never hangs on a stuck one.
     pub async fn shutdown(self) {
         self.sessions.drain().await;
-        self.effects.plugins.shutdown().await;
+        // Whoever still holds the effects keeps the plugins; they end with the last holder.
+        if let Ok(effects) = Arc::try_unwrap(self.effects) {
+            effects.plugins.shutdown().await;
+        }
     }
 }
 

@@ -101,6 +101,7 @@ async fn apply(
 ) -> Result<(), StoreError> {
     turn.journal.record_event(&event, effects);
     turn.journal.check()?;
+    effects.plugins.observe(&turn.profile.id, &turn.row.turn, &event);
     match event {
         Event::Session { id } => {
             effects.store.note_provider_session(&turn.conversation, subscription, &id).await?;
