@@ -52,7 +52,9 @@ impl Record {
     pub fn status_lines(&self, turn: &TurnId) -> Vec<&str> {
         let mut lines: Vec<&str> = Vec::new();
         for op in self.of(turn) {
-            let ReplyOp::Status { text } = op else { continue };
+            let ReplyOp::Status { text } = op else {
+                continue;
+            };
             match lines.last_mut() {
                 Some(last) if text.starts_with(*last) => *last = text,
                 _ => lines.push(text),

@@ -80,6 +80,7 @@ impl ConsoleInput {
             .max_history_size(HISTORY_LINES)
             .map_err(io::Error::other)?
             .auto_add_history(true)
+            .history_ignore_space(true) // a line that begins with a space is not remembered
             .build();
         let mut editor =
             Editor::<(), DefaultHistory>::with_config(config).map_err(io::Error::other)?;

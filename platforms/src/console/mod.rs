@@ -126,7 +126,10 @@ impl Screen {
     /// The status stands on a line of its own, once: of an edit that adds to it, only what it adds is printed.
     fn status(&mut self, turn: Option<&TurnId>, text: &str) -> io::Result<()> {
         let before = std::mem::replace(&mut self.of(turn).status, text.to_owned());
-        match text.strip_prefix(before.as_str()).filter(|_| !before.is_empty()) {
+        match text
+            .strip_prefix(before.as_str())
+            .filter(|_| !before.is_empty())
+        {
             Some("") => Ok(()),
             Some(added) => self.block(added.trim_start()),
             None => self.block(text),
