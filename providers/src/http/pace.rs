@@ -1,7 +1,10 @@
 //! The bounds of one attempt: its deadline, the longest silence, and the person's stop.
 
+use std::sync::Arc;
+
 use gateway_core::failure::{AttemptLimits, Failure, FailureKind, FailureScope};
 use gateway_core::turn::AttemptEnd;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
@@ -36,8 +39,33 @@ impl Interrupt {
 pub(crate) struct Pace {
     limits: AttemptLimits,
     deadline: Instant,
-    silent_at: Instant,
+    life: Life,
     stop: Stop,
+}
+
+/// The moment silence becomes too long; shared with whoever sees bytes arrive.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    silent_at: Arc<Mutex<Instant>>,
+    silence: std::time::Duration,
+}
+
+impl Life {
+    /// Notes a sign of life.
+    pub(crate) fn heard(&self) {
+        *self.silent_at.lock() = Instant::now() + self.silence;
+    }
+
+    /// Returns when the silence has lasted too long, however often it was broken meanwhile.
+    async fn silent(&self) {
+        loop {
+            let until = *self.silent_at.lock();
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
 }
 
 impl Pace {
@@ -47,7 +75,10 @@ impl Pace {
         Self {
             limits,
             deadline: now + limits.deadline,
-            silent_at: now + limits.silence,
+            life: Life {
+                silent_at: Arc::new(Mutex::new(now + limits.silence)),
+                silence: limits.silence,
+            },
             stop,
         }
     }
@@ -61,8 +92,13 @@ impl Pace {
     }
 
     /// Notes a sign of life.
-    pub(crate) fn heard(&mut self) {
-        self.silent_at = Instant::now() + self.limits.silence;
+    pub(crate) fn heard(&self) {
+        self.life.heard();
+    }
+
+    /// What notes signs of life while a wait of this pace goes on.
+    pub(crate) fn life(&self) -> Life {
+        self.life.clone()
     }
 
     /// Waits for `work` within the limits. A stop wins over work that is ready at the same moment.
@@ -72,7 +108,7 @@ impl Pace {
             () = self.stop.stopped() => Err(Interrupt::Stopped),
             done = work => Ok(done),
             () = sleep_until(self.deadline) => Err(Interrupt::Deadline),
-            () = sleep_until(self.silent_at) => Err(Interrupt::Silence),
+            () = self.life.silent() => Err(Interrupt::Silence),
         }
     }
 }
