@@ -1,1 +1,6 @@
-fn main() {}
+//! The product from outside; one module per journey, one executable, one link.
+
+mod busy;
+mod fallback;
+mod handoff;
+mod restart;
