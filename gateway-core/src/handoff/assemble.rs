@@ -63,7 +63,7 @@ pub fn assemble(cut: &Cut<'_>) -> Option<Handoff> {
         session: cut.turn.session.clone(),
         conversation: cut.turn.conversation.clone(),
         created_at: cut.now,
-        expires_at: validity::expires_at(cut.now, cut.next_reset),
+        expires_at: validity::expires_at(cut.now, soonest(cut)),
         reason: cut.reason.to_owned(),
         route: remains.route,
         request: remains.request,
@@ -74,6 +74,13 @@ pub fn assemble(cut: &Cut<'_>) -> Option<Handoff> {
         next_reset: cut.next_reset,
         earlier_cuts: remains.earlier_cuts,
     })
+}
+
+/// The reset to outlive. A second cut that learned none still has the one the first knew.
+fn soonest(cut: &Cut<'_>) -> Option<Timestamp> {
+    let known = cut.carried.iter().filter_map(|earlier| earlier.next_reset);
+    cut.next_reset
+        .or_else(|| known.filter(|reset| *reset > cut.now).min())
 }
 
 /// What is left of one turn after another, oldest first.

@@ -57,16 +57,16 @@ static SHAPES: [Shape; 14] = [
         pattern: r"(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
         plausible: has_digit,
     },
-    // https://user:secret@host, https://secret@host
-    certain(r"(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<secret>[^\s/@]+)@"),
+    // https://user:secret@host
+    certain(r#"(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@?#"'<>]*:(?P<secret>[^\s/@?#"'<>]+)@"#),
     // password = "…": quotes say where the value ends and that it is one.
     Shape {
         pattern: r#"(?i)(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)\\?["']?\s*(?:=>|:=|=|:)\s*\\?["'](?P<secret>[^"'\\\n]{4,})"#,
         plausible: is_value,
     },
-    // password=…, --token …: without quotes an ordinary word is not taken for a secret.
+    // password=…, --token …: without quotes an ordinary word is not taken for a secret, and PWD is a folder.
     Shape {
-        pattern: r#"(?i)(?:(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)\s*(?:=>|:=|=|:)\s*|--(?:password|passwd|secret|token|api-key)\s+)(?P<secret>[^\s"'`\\,;)}\]]{6,})"#,
+        pattern: r#"(?i)(?:(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)\s*(?:=>|:=|=|:)\s*|--(?:password|passwd|secret|token|api-key)\s+)(?P<secret>[^\s"'`\\,;)}\]]{6,})"#,
         plausible: is_unquoted_value,
     },
 ];

@@ -128,6 +128,8 @@ fn ordinary_text_is_left_alone() {
         "sk-learn-is-a-long-kebab-name",
         "the bearer certificates of the company",
         "https://example.org:8080/path?q=1",
+        "http://localhost:3000?mail=a@b",
+        "PWD=/home/me/project1",
         "see user@example.org and https://example.org/@me",
         "-- a line, an AKIA word, eyJ alone",
         "",

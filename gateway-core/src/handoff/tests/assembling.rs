@@ -67,10 +67,6 @@ fn bodies_are_cut_at_500_characters() {
             "{rule}"
         );
     }
-    assert_eq!(rows_two_is_531(), 531);
-}
-
-fn rows_two_is_531() -> usize {
     let handoff = cut(
         "r",
         &[
@@ -78,7 +74,8 @@ fn rows_two_is_531() -> usize {
             result("1", CallOutcome::Failed, &"x".repeat(5_000)),
         ],
     );
-    handoff.calls[0].result.as_deref().unwrap().chars().count()
+    let result = handoff.calls[0].result.as_deref().unwrap();
+    assert_eq!(result.chars().count(), 531, "B2");
 }
 
 /// B4, B5, and that the other outcomes are told apart.
@@ -443,6 +440,18 @@ fn cuts_in_a_row_chain() {
     assert_eq!(third.earlier_cuts, 2);
 }
 
+/// 5B19.
+#[test]
+fn a_second_cut_still_outlives_the_reset_the_first_knew() {
+    let mut first = cut("r", &[]);
+    first.next_reset = Some(after(3 * 86_400));
+    let second = cut_again("s", &[], &[first]).unwrap();
+    assert_eq!(
+        (second.next_reset, second.expires_at),
+        (None, after(3 * 86_400 + 3_600))
+    );
+}
+
 #[test]
 fn a_long_second_turn_does_not_push_out_the_progress_of_the_first() {
     let first = cut("r", &[attempt("a/m"), text(0, "FIRST WORDS")]);
@@ -483,6 +492,11 @@ fn many_calls_are_bounded_and_no_unfinished_one_is_dropped() {
     assert_eq!(handoff.calls[499].id, "699");
 }
 
+/// Up to 900 characters, cheaply.
+fn body() -> impl Strategy<Value = String> {
+    ("\\PC{0,3}", 0usize..300).prop_map(|(piece, times)| piece.repeat(times))
+}
+
 fn any_entry() -> impl Strategy<Value = JournalEntry> {
     let outcome = prop::sample::select(vec![
         CallOutcome::Completed,
@@ -496,14 +510,14 @@ fn any_entry() -> impl Strategy<Value = JournalEntry> {
         Just(failed()),
         (0u32..4, "\\PC{0,40}").prop_map(|(block, body)| text(block, &body)),
         (0u32..4).prop_map(|from_block| JournalEntry::Retract { from_block }),
-        ("[0-3]?", "\\PC{0,600}").prop_map(|(id, body)| call(&id, "tool", &body)),
-        ("[0-3]?", outcome, "\\PC{0,600}")
-            .prop_map(|(id, outcome, body)| result(&id, outcome, &body)),
+        ("[0-3]?", body()).prop_map(|(id, body)| call(&id, "tool", &body)),
+        ("[0-3]?", outcome, body()).prop_map(|(id, outcome, body)| result(&id, outcome, &body)),
         "[a-c]{1,3}".prop_map(|content| todos(&[(content.as_str(), TodoStatus::Pending)])),
     ]
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_journal_gives_a_bounded_payload_with_the_whole_request(
         request in "\\PC{1,60}x",
