@@ -517,7 +517,8 @@ fn check(cases: &[Case]) {
 
 #[test]
 fn a_retry_after_is_read_in_every_form_and_never_invented() {
-    let cases: &[(&[(&str, &str)], Option<i64>)] = &[
+    type Row = (&'static [(&'static str, &'static str)], Option<i64>);
+    let cases: &[Row] = &[
         (&[("retry-after", "1.5")], Some(1)),
         (
             &[("retry-after-ms", "2000"), ("retry-after", "60")],
