@@ -1,6 +1,6 @@
 //! A provider that plays a script: a CLI with tools and sessions, for tests and demos.
 //!
-//! It keeps every promise of a real provider (go before sending, deadline, silence, stop) unless a [`Act`] says to break
+//! It keeps every promise of a real provider (go before sending, deadline, silence, stop) unless an [`Act`] says to break
 //! one, and records each request it got. It never starts a program; its only way out is [`Act::Fetch`], which asks a
 //! loopback server for its text so that the server counts it.
 
@@ -61,7 +61,7 @@ pub enum Act {
     /// Asks a server that speaks the Messages API for its text and says it. A refusal ends the attempt as a failure
     /// would over HTTP.
     Fetch {
-        /// As [`Loopback::base_url`](crate::loopback::Loopback::base_url) gives it.
+        /// As `Loopback::base_url` gives it.
         base_url: String,
         client: reqwest::Client,
     },
