@@ -44,4 +44,20 @@ mod tests {
         view.handoffs = vec![handoff(HandoffState::Armed)];
         assert_eq!(run("", &view).text, SWITCHED_OFF);
     }
+
+    #[test]
+    fn a_saved_one_is_shown_within_one_message_and_nothing_is_asked_of_the_host() {
+        let mut view = view();
+        view.handoffs = vec![handoff(HandoffState::Armed)];
+        let whole = run("", &view);
+        assert!(whole.text.contains("count the files"), "{}", whole.text);
+        assert!(whole.effects.is_empty());
+        view.message_chars = Some(120);
+        assert!(run("", &view).text.chars().count() <= 120);
+    }
+
+    #[test]
+    fn none_is_none() {
+        assert_eq!(run("", &view()).text, "No saved handoff for this chat.");
+    }
 }

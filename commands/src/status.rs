@@ -103,7 +103,11 @@ fn handoffs(view: &View) -> Vec<String> {
     if !view.handoffs_enabled {
         return vec![SWITCHED_OFF.to_owned()];
     }
-    let with = |state| view.handoffs.iter().any(|stored| stored.state == state);
+    let with = |state| {
+        view.handoffs
+            .iter()
+            .any(|stored| stored.standing(view.now) == state)
+    };
     let mut lines = Vec::new();
     if let Some(stored) = view.pending().next() {
         lines.push(format!(
@@ -196,7 +200,7 @@ mod tests {
     fn an_expired_handoff_is_not_pending_and_a_switched_off_plugin_is_said() {
         let mut view = view();
         view.handoffs = vec![handoff(HandoffState::Armed)];
-        view.handoffs[0].handoff.expires_at = at(0);
+        view.handoffs[0].handoff.expires_at = at(-1);
         assert!(run("", &view).text.contains("Handoff: none saved."));
         view.handoffs_enabled = false;
         assert!(run("", &view).text.contains(SWITCHED_OFF));

@@ -51,9 +51,9 @@ impl View {
 
     /// Handoffs that the next message would carry.
     pub fn pending(&self) -> impl Iterator<Item = &StoredHandoff> {
-        self.handoffs.iter().filter(|stored| {
-            stored.state == HandoffState::Armed && stored.handoff.expires_at > self.now
-        })
+        self.handoffs
+            .iter()
+            .filter(|stored| stored.standing(self.now) == HandoffState::Armed)
     }
 
     /// The soonest known reset, if every route of the chain is out of reach now and one of them is known to come back.

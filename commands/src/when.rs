@@ -1,6 +1,7 @@
 //! Instants in words: a clock time in the host's zone with its distance from now. The same instant always reads the same
 //! in `/usage`, `/status`, `/model` and `/new`.
 
+use gateway_core::duration::time_until;
 use jiff::Timestamp;
 
 use crate::view::View;
@@ -16,17 +17,17 @@ pub(crate) fn clock(at: Timestamp, view: &View) -> String {
     format!("{} ({})", there.strftime(form), distance(at, view.now))
 }
 
-/// `in 6h`, `3m ago` or `now`.
+/// `in 6h`, `3m ago` or `now`. What is to come is worded as in every other notice.
 pub(crate) fn distance(at: Timestamp, now: Timestamp) -> String {
-    let seconds = at.as_second() - now.as_second();
-    match seconds {
+    let ago = now.as_second() - at.as_second();
+    match ago {
         0 => "now".to_owned(),
-        1.. => format!("in {}", span(seconds)),
-        _ => format!("{} ago", span(-seconds)),
+        1.. => format!("{} ago", span(ago)),
+        _ => format!("in {}", time_until(Some(at), now)),
     }
 }
 
-/// A length of time in one unit: seconds below two minutes, minutes below 90, then hours and days with one decimal.
+/// A length of time that has passed, in one unit: seconds below two minutes, minutes below 90, then hours and days with one decimal.
 pub(crate) fn span(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds}s"),
@@ -70,6 +71,6 @@ mod tests {
     fn both_directions_and_now() {
         let now = Timestamp::from_second(1_000).unwrap();
         let at = |second| distance(Timestamp::from_second(second).unwrap(), now);
-        assert_eq!([at(1_000), at(1_030), at(700)], ["now", "in 30s", "5m ago"]);
+        assert_eq!([at(1_000), at(1_030), at(700)], ["now", "in 1m", "5m ago"]);
     }
 }

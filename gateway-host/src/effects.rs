@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gateway_core::handoff::redact::Redactor;
+use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{ProfileId, SubscriptionId};
 use jiff::Timestamp;
 use platforms::Platform;
@@ -11,7 +12,7 @@ use providers::SharedProvider;
 
 use crate::clock::Clock;
 use crate::config::{ProfileSettings, Settings};
-use crate::handoffs::mirror::Mirrors;
+use crate::handoffs::mirror::Mirror;
 use crate::plugins::PluginSet;
 use crate::store::{Lane, Store};
 use crate::turn::prologue::Sheets;
@@ -27,7 +28,6 @@ pub struct Effects {
     pub providers: BTreeMap<SubscriptionId, SharedProvider>,
     pub platforms: BTreeMap<&'static str, Arc<dyn Platform>>,
     pub redactor: Redactor,
-    pub mirrors: Mirrors,
     pub sheets: Sheets,
     /// The id under which this process owns open turns.
     pub instance: String,
@@ -44,12 +44,23 @@ impl Effects {
         self.settings.profile(id)
     }
 
-    /// Brings the plain files of a lane in line with the store. The store is the truth; a file that cannot be written is
-    /// a warning.
+    /// Brings the plain file of a lane in line with the store: the newest handoff that is still of use, or none. The store
+    /// is the truth; a file that cannot be written is a warning.
     pub async fn mirror(&self, lane: &Lane) {
-        match self.store.handoffs_of(lane).await {
-            Ok(stored) => self.mirrors.show(lane, &stored, &self.redactor),
-            Err(error) => tracing::warn!(%error, "the plain handoff files could not be refreshed"),
+        let stored = match self.store.handoffs_of(lane).await {
+            Ok(stored) => stored,
+            Err(error) => return tracing::warn!(%error, "the plain handoff file could not be refreshed"),
+        };
+        let mirror = Mirror::new(&self.profile(&lane.profile).home);
+        let of_use = |stored: &&StoredHandoff| {
+            matches!(stored.state, HandoffState::Armed | HandoffState::Claimed | HandoffState::Stopped)
+        };
+        let trouble = match stored.iter().find(of_use) {
+            Some(stored) => mirror.write(stored, &self.redactor),
+            None => mirror.remove(&lane.session),
+        };
+        if let Some(trouble) = trouble {
+            tracing::warn!(%trouble, "the plain handoff file is not up to date; the store is");
         }
     }
 }

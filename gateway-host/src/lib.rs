@@ -13,6 +13,7 @@ pub mod instance;
 pub mod intake;
 pub mod logging;
 pub mod plugins;
+pub mod provide;
 pub mod sessions;
 pub mod slash;
 pub mod store;
@@ -33,8 +34,7 @@ use tracing::{info, warn};
 use clock::Clock;
 use config::Settings;
 use effects::Effects;
-use handoffs::mirror::Mirrors;
-use instance::Instance;
+use instance::{Instance, InstanceError};
 use plugins::PluginSet;
 use sessions::Sessions;
 use store::{Store, StoreError};
@@ -57,12 +57,8 @@ pub struct Parts {
 pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("cannot prepare {path}: {source}. Check that the folder exists and is writable by you")]
-    Folder {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
     #[error("{0}")]
     Plugin(String),
     #[error("{0}")]
@@ -81,8 +77,8 @@ impl Gateway {
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
         let Parts { settings, clock, store, platforms, providers: given, executable } = parts;
         let redactor = redactor(&settings);
-        let instance = Instance::start(&settings.root).map_err(|source| StartError::Folder { path: settings.root.0.clone(), source })?;
-        let providers = build_providers(&settings, &clock, given)?;
+        let instance = Instance::start(&settings.root)?;
+        let providers = provide::all(&settings, &clock, given)?;
         let (plugins, problems) = PluginSet::load(&settings, &executable).await;
         for problem in problems {
             if problem.required {
@@ -92,7 +88,6 @@ impl Gateway {
         }
         let effects = Arc::new(Effects {
             registry: Registry::new(&settings, Arc::clone(&store)),
-            mirrors: Mirrors::new(&settings),
             sheets: turn::prologue::Sheets::default(),
             platforms: platforms.into_iter().map(|platform| (platform.name(), platform)).collect(),
             instance: instance.id().to_owned(),
@@ -145,41 +140,4 @@ fn redactor(settings: &Settings) -> Redactor {
     let secrets = settings.subscriptions.values().filter_map(|subscription| subscription.secret());
     let secrets: Vec<String> = secrets.map(|secret| secret.expose_secret().to_owned()).collect();
     Redactor::new(secrets.iter().map(String::as_str))
-}
-
-/// One provider per subscription. One that cannot be built is left out and said: the rest serves on.
-fn build_providers(
-    settings: &Settings,
-    clock: &Arc<dyn Clock>,
-    mut given: BTreeMap<SubscriptionId, SharedProvider>,
-) -> Result<BTreeMap<SubscriptionId, SharedProvider>, StartError> {
-    let mut built = BTreeMap::new();
-    for (id, subscription) in &settings.subscriptions {
-        let provider = match given.remove(id) {
-            Some(provider) => Ok(provider),
-            None => subscription.build(clock),
-        };
-        match provider {
-            Ok(provider) => drop(built.insert(id.clone(), provider)),
-            Err(problem) => warn!(subscription = %id, %problem, "a subscription cannot be used"),
-        }
-    }
-    refuse_what_cannot_be_enforced(settings, &built)?;
-    Ok(built)
-}
-
-/// A permission level that a route's provider cannot enforce is refused at start, by name.
-fn refuse_what_cannot_be_enforced(
-    settings: &Settings,
-    providers: &BTreeMap<SubscriptionId, SharedProvider>,
-) -> Result<(), StartError> {
-    for profile in settings.profiles.values() {
-        let Some(level) = profile.permissions else { continue };
-        for route in &profile.chain {
-            if let Some(Err(why)) = providers.get(&route.subscription).map(|provider| provider.check_permissions(level)) {
-                return Err(StartError::Permission(format!("profiles.{}.permissions: {why}", profile.id)));
-            }
-        }
-    }
-    Ok(())
 }

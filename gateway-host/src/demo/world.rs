@@ -70,7 +70,7 @@ impl World {
             executable: options.executable.clone(),
         })
         .await?;
-        let http = providers::http::client();
+        let http = providers::http::client()?;
         Ok(Self { gateway, clock, agent, upstreams, http, settings, _home: home })
     }
 

@@ -16,6 +16,7 @@ use gateway_core::message::Inbound;
 use gateway_core::notice;
 use gateway_core::route::{Chain, Route};
 use gateway_core::turn::{AttemptEnd, Outcome};
+use gateway_core::usage::refusal::reading_of_failure;
 use gateway_core::walk::{GiveUp, Step, Walk};
 use providers::{Exchange, Permissions, Stop};
 use tracing::info;
@@ -102,7 +103,8 @@ async fn learn(turn: &mut Turn, walk: &mut Walk, position: usize, failure: &Fail
     let now = effects.now();
     let route = turn.route(position).cloned();
     if let Some(entry) = turn.chain.entries.get(position) {
-        effects.registry.learn_failure(&entry.slug, &entry.route.model, failure, now).await;
+        let mark = reading_of_failure(&entry.slug, entry.route.model.as_str(), failure, now);
+        effects.registry.learn(mark.into_iter().collect(), now).await;
     }
     if !failure.kind.is_quota() || route.is_none() {
         return;
@@ -134,7 +136,7 @@ async fn announce(turn: &mut Turn, next: usize, failure: &Failure) {
     }
     let failed = turn.chain.entries.iter().find(|entry| Some(&entry.route) == turn.journal.route());
     let from = failed.map(|entry| entry.route.subscription.as_str()).unwrap_or_default();
-    turn.voice.status(&notice::walking_on(failure.kind, from)).await;
+    turn.voice.status(&notice::walk_line(failure.kind, from)).await;
 }
 
 impl Turn {

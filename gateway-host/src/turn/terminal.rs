@@ -7,8 +7,8 @@ use std::sync::Arc;
 use gateway_core::handoff::assemble::{Cut, assemble};
 use gateway_core::handoff::{Handoff, HandoffState, render};
 use gateway_core::ids::HandoffId;
-use gateway_core::journal::{JournalEntry, TurnStatus};
-use gateway_core::notice;
+use gateway_core::journal::TurnStatus;
+use gateway_core::notice::{self, Spent};
 use gateway_core::turn::{Answer, Outcome};
 use gateway_core::walk::{GiveUp, Standing, Walk};
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ pub async fn answered(mut turn: Turn, walk: &Walk, answer: Answer, effects: &Eff
     let Some(route) = route else { return Ok(Outcome::Stopped) };
     turn.voice.add_to_status(&notice::answered_by(&route)).await;
     if let Some(entry) = position.and_then(|at| turn.chain.entries.get(at)) {
-        effects.registry.answered(&entry.slug, &entry.route.model, effects.now()).await;
+        effects.registry.answered(&entry.slug, entry.route.model.as_str(), effects.now()).await;
     }
     info!(turn = %turn.row.turn, %route, tokens = ?answer.usage, "answered");
     Ok(Outcome::Answered { route })
@@ -203,23 +203,15 @@ fn reason_of(why: &GiveUp) -> &'static str {
 
 /// What happened, and when it gets better.
 fn closing_text(turn: &Turn, walk: &Walk, why: &GiveUp, now: Timestamp) -> String {
-    let head = turn.failure.as_ref().map(|failure| {
-        let route = turn.journal.route().map(ToString::to_string).unwrap_or_default();
-        notice::failed(failure, &route)
-    });
+    let head = turn.failure.as_ref().map(|failure| notice::failed(failure, turn.journal.route()));
     let quota = turn.failure.as_ref().is_none_or(|failure| failure.kind.is_quota());
     let closing = match why {
-        GiveUp::FallbacksSpent => Some(notice::fallbacks_spent(walk.soonest_skipped(), now)),
-        GiveUp::KnownSpent => Some(notice::chain_spent(walk.soonest_reset(), now)),
-        GiveUp::ChainEnded if quota => Some(notice::chain_spent(walk.soonest_reset(), now)),
+        GiveUp::FallbacksSpent => Some(notice::closing_line(Spent::PerRegistry, walk.soonest_skipped(), now)),
+        GiveUp::KnownSpent => Some(notice::closing_line(Spent::Tried, walk.soonest_reset(), now)),
+        GiveUp::ChainEnded if quota => Some(notice::closing_line(Spent::Tried, walk.soonest_reset(), now)),
         GiveUp::EmptyChain => Some("No route is configured for this profile; add one to its `chain`.".to_owned()),
         GiveUp::ChainEnded | GiveUp::NotRetryable | GiveUp::Stopped => None,
     };
     let parts: Vec<String> = head.into_iter().chain(closing).collect();
     if parts.is_empty() { "Nothing answered.".to_owned() } else { parts.join("\n\n") }
-}
-
-/// Whether the record holds anything but attempts that failed.
-pub fn is_empty(entries: &[JournalEntry]) -> bool {
-    !entries.iter().any(|e| matches!(e, JournalEntry::Text { .. } | JournalEntry::ToolCall { .. } | JournalEntry::Todos { .. }))
 }
