@@ -1,5 +1,6 @@
 //! The process: assembly and effects.
 
 pub mod config;
+pub mod instance;
 pub mod plugins;
 pub mod store;
