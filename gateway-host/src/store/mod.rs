@@ -1,6 +1,9 @@
 //! What survives: sessions, the journal of running turns, handoffs, readings. One trait, one contract suite for every
 //! implementation. Journal rows, seals, claims and acks are durable when the call returns.
 
+#[cfg(test)]
+mod contract;
+pub mod fault;
 pub mod memory;
 mod rules;
 pub mod sqlite;

@@ -6,6 +6,8 @@ mod fault;
 mod handoffs;
 mod open;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod usage;
 

@@ -1,0 +1,96 @@
+//! One suite for every store. Each case runs against the one in memory, the one on disk, and the one on disk opened anew
+//! before every single call, which stands for a restart after each step.
+
+mod claims;
+mod lanes;
+mod model;
+mod samples;
+mod turns;
+mod usage;
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::Store;
+use super::memory::MemoryStore;
+use super::sqlite::SqliteStore;
+
+/// Where the store under test lives.
+enum Place {
+    Memory(Arc<dyn Store>),
+    Disk(
+        Arc<dyn Store>,
+        #[expect(dead_code, reason = "kept until the end")] TempDir,
+    ),
+    Restarted(TempDir),
+}
+
+impl Place {
+    fn memory() -> Self {
+        Self::Memory(Arc::new(MemoryStore::new()))
+    }
+
+    async fn disk() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path().join("baton.db"))
+            .await
+            .unwrap();
+        Self::Disk(Arc::new(store), dir)
+    }
+
+    fn restarted() -> Self {
+        Self::Restarted(tempfile::tempdir().unwrap())
+    }
+
+    /// The store; for a restarted one, as the next process finds it.
+    async fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Memory(store) | Self::Disk(store, _) => Arc::clone(store),
+            Self::Restarted(dir) => Arc::new(
+                SqliteStore::open(dir.path().join("baton.db"))
+                    .await
+                    .unwrap(),
+            ),
+        }
+    }
+}
+
+/// Writes each case out three times. `in module { … }` names where the cases are.
+macro_rules! contract {
+    ($($module:ident { $($name:ident)* })*) => {
+        mod in_memory { $($(#[tokio::test] async fn $name() { super::$module::$name(&super::Place::memory()).await; })*)* }
+        mod on_disk { $($(#[tokio::test] async fn $name() { super::$module::$name(&super::Place::disk().await).await; })*)* }
+        mod restarted { $($(#[tokio::test] async fn $name() { super::$module::$name(&super::Place::restarted()).await; })*)* }
+    };
+}
+
+contract! {
+    lanes {
+        a_message_is_new_once
+        a_lane_keeps_its_session
+        a_new_conversation_drops_what_waits
+        an_answered_turn_is_remembered
+        the_provider_session_keeps_what_it_saw
+        history_is_the_newest_in_order
+    }
+    turns {
+        a_turn_opens_once_and_keeps_its_journal
+        only_the_owner_given_loses_its_turn
+        the_sweep_expires_then_purges
+        the_sweep_forgets_old_texts
+        a_newer_payload_is_not_guessed_at
+    }
+    claims {
+        armed_claimed_acked
+        a_stale_claim_writes_nothing
+        released_and_chained
+        moves_need_the_revision_and_a_way
+        an_older_armed_handoff_is_left
+    }
+    usage {
+        the_newest_reading_wins
+        on_equal_age_the_better_source_wins
+        the_revision_grows_with_real_changes_only
+    }
+}

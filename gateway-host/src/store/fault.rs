@@ -1,0 +1,149 @@
+//! A store that fails on request, around any other: how the rest of the gateway is shown a full disk without one.
+//! For tests only; it holds no data of its own, and a call that fails leaves the store behind it untouched.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway_core::handoff::{HandoffState, StoredHandoff};
+use gateway_core::ids::{
+    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+};
+use gateway_core::journal::{JournalEntry, TurnRow};
+use gateway_core::route::Route;
+use gateway_core::usage::Reading;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use providers::Exchange;
+
+use super::{Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+
+/// A method of [`Store`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    FirstSight,
+    Session,
+    NewConversation,
+    ChooseRoute,
+    ProviderSession,
+    NoteProviderSession,
+    History,
+    OpenTurn,
+    Append,
+    Journal,
+    CloseTurn,
+    OpenTurns,
+    AdoptTurn,
+    HandoffsOf,
+    Handoffs,
+    Handoff,
+    MoveHandoff,
+    Sweep,
+    Readings,
+    PutReadings,
+    ReadingsRevision,
+}
+
+/// Every method that writes: what a full disk takes away.
+pub const WRITES: &[Method] = &[
+    Method::FirstSight,
+    Method::Session,
+    Method::NewConversation,
+    Method::ChooseRoute,
+    Method::NoteProviderSession,
+    Method::OpenTurn,
+    Method::Append,
+    Method::CloseTurn,
+    Method::AdoptTurn,
+    Method::MoveHandoff,
+    Method::Sweep,
+    Method::PutReadings,
+];
+
+/// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    failing: Mutex<HashSet<Method>>,
+}
+
+impl FaultyStore {
+    /// A store that does not fail yet.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            failing: Mutex::default(),
+        }
+    }
+
+    /// From now on these methods fail too.
+    pub fn fail(&self, methods: &[Method]) {
+        self.failing.lock().extend(methods);
+    }
+
+    /// Everything works again.
+    pub fn heal(&self) {
+        self.failing.lock().clear();
+    }
+
+    fn check(&self, method: Method) -> Result<(), StoreError> {
+        if self.failing.lock().contains(&method) {
+            return Err(StoreError::Write("the disk is full".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Writes out the trait: each method asks whether it fails, then goes to the store behind.
+macro_rules! forward {
+    ($($method:ident: $name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => {
+        #[async_trait]
+        impl Store for FaultyStore {
+            $(async fn $name(&self, $($arg: $kind),*) -> Result<$out, StoreError> {
+                self.check(Method::$method)?;
+                self.inner.$name($($arg),*).await
+            })*
+        }
+    };
+}
+
+forward! {
+    FirstSight: first_sight(platform: &str, id: &InboundId, now: Timestamp) -> bool;
+    Session: session(lane: &Lane, now: Timestamp) -> SessionRow;
+    NewConversation: new_conversation(lane: &Lane, now: Timestamp) -> (SessionRow, Vec<StoredHandoff>);
+    ChooseRoute: choose_route(lane: &Lane, route: Option<&Route>) -> ();
+    ProviderSession: provider_session(conversation: &ConversationId, subscription: &SubscriptionId) -> Option<ProviderSessionRow>;
+    NoteProviderSession: note_provider_session(conversation: &ConversationId, subscription: &SubscriptionId, id: &ProviderSessionId) -> ();
+    History: history(conversation: &ConversationId, limit: u32) -> (Vec<Exchange>, u64);
+    OpenTurn: open_turn(row: &TurnRow, claims: &[(HandoffId, i64)]) -> bool;
+    Append: append(turn: &TurnId, entries: &[JournalEntry]) -> ();
+    Journal: journal(turn: &TurnId) -> Vec<JournalEntry>;
+    CloseTurn: close_turn(close: &TurnClose) -> bool;
+    OpenTurns: open_turns() -> Vec<TurnRow>;
+    AdoptTurn: adopt_turn(turn: &TurnId, from_owner: &str, to_owner: &str) -> bool;
+    HandoffsOf: handoffs_of(lane: &Lane) -> Vec<StoredHandoff>;
+    Handoffs: handoffs() -> Vec<StoredHandoff>;
+    Handoff: handoff(id: &HandoffId) -> Option<StoredHandoff>;
+    MoveHandoff: move_handoff(id: &HandoffId, revision: i64, to: HandoffState) -> bool;
+    Sweep: sweep(now: Timestamp) -> Vec<StoredHandoff>;
+    Readings: readings() -> Vec<Reading>;
+    PutReadings: put_readings(readings: &[Reading]) -> ();
+    ReadingsRevision: readings_revision() -> i64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::MemoryStore;
+    use super::*;
+
+    #[tokio::test]
+    async fn fails_what_it_is_told_and_nothing_reaches_the_store() {
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        let (id, now) = (InboundId::new("m1"), Timestamp::UNIX_EPOCH);
+        store.fail(WRITES);
+        let refused = store.first_sight("console", &id, now).await.unwrap_err();
+        assert!(refused.to_string().contains("nothing was sent"));
+        assert!(store.handoffs().await.unwrap().is_empty());
+        store.heal();
+        assert!(store.first_sight("console", &id, now).await.unwrap());
+    }
+}

@@ -1,0 +1,193 @@
+//! What can be wrong with the file: each a clear message with a hint, and nothing lost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gateway_core::ids::InboundId;
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::super::{Store, StoreError};
+use super::SqliteStore;
+
+fn place() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state").join("baton.db");
+    (dir, path)
+}
+
+async fn sight(store: &SqliteStore, id: &str) -> Result<bool, StoreError> {
+    let id = InboundId::new(id);
+    store
+        .first_sight("console", &id, Timestamp::UNIX_EPOCH)
+        .await
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert!(sight(&store, "m").await.unwrap());
+    let wal = path.with_extension("db-wal");
+    assert_eq!(
+        (mode(path.parent().unwrap()), mode(&path), mode(&wal)),
+        (0o700, 0o600, 0o600)
+    );
+    store.close().await;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    SqliteStore::open(&path).await.unwrap();
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[tokio::test]
+async fn the_promises_of_sqlite_are_switched_on() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    let mode: String = sqlx::query_scalar("pragma journal_mode")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    let sync: i64 = sqlx::query_scalar("pragma synchronous")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    let keys: i64 = sqlx::query_scalar("pragma foreign_keys")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    assert_eq!((mode.as_str(), sync, keys), ("wal", 2, 1));
+    let refused = sqlx::query("delete from turns")
+        .execute(&store.readers)
+        .await;
+    assert!(refused.is_err(), "readers do not write");
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_kept_and_the_way_out_is_said() {
+    let (_dir, path) = place();
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let junk = vec![b'x'; 8192];
+    fs::File::create(&path).unwrap();
+    std::io::copy(
+        &mut junk.as_slice(),
+        &mut fs::File::options().write(true).open(&path).unwrap(),
+    )
+    .unwrap();
+    let error = SqliteStore::open(&path).await.unwrap_err().to_string();
+    assert!(error.contains("not a database"), "{error}");
+    assert!(
+        error.contains(&format!("mv {0} {0}.damaged", path.display())),
+        "{error}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), junk);
+    fs::rename(&path, path.with_extension("damaged")).unwrap();
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert!(sight(&store, "m").await.unwrap());
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_reported_not_repaired() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert!(sight(&store, "m").await.unwrap());
+    let root: i64 = sqlx::query_scalar("select rootpage from sqlite_schema where name = 'inbound'")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    let size: i64 = sqlx::query_scalar("pragma page_size")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    store.close().await;
+    let mut bytes = fs::read(&path).unwrap();
+    let start = usize::try_from((root - 1) * size).unwrap();
+    bytes[start..start + 512].fill(0xee);
+    std::io::copy(&mut bytes.as_slice(), &mut fs::File::create(&path).unwrap()).unwrap();
+
+    let store = SqliteStore::open(&path).await.unwrap();
+    let error = sight(&store, "n").await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("mv "), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_write_and_the_store_goes_on() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert!(sight(&store, "before").await.unwrap());
+    // SQLite's own limit gives the same answer as a disk without space.
+    let pages: i64 = sqlx::query_scalar("pragma page_count")
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+    let limit = format!("pragma max_page_count = {pages}");
+    sqlx::query(sqlx::AssertSqlSafe(limit))
+        .execute(&store.writer)
+        .await
+        .unwrap();
+    let error = sight(&store, &"long".repeat(5000)).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Write(why) if why.contains("the disk is full")),
+        "{error}"
+    );
+    assert!(!sight(&store, "before").await.unwrap());
+    sqlx::query("pragma max_page_count = 100000")
+        .execute(&store.writer)
+        .await
+        .unwrap();
+    assert!(sight(&store, &"long".repeat(5000)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_read_only_database_is_named() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    sqlx::query("pragma query_only = on")
+        .execute(&store.writer)
+        .await
+        .unwrap();
+    let error = sight(&store, "m").await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Write(why) if why.contains("read-only")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_place_that_is_no_folder_is_said() {
+    let (dir, _) = place();
+    let file = dir.path().join("state");
+    fs::File::create(&file).unwrap();
+    let error = SqliteStore::open(file.join("baton.db")).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Open { hint, .. } if hint.contains("state folder")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    sqlx::query("insert into _sqlx_migrations (version, description, success, checksum, execution_time) values (99, 'later', true, x'00', 0)").execute(&store.writer).await.unwrap();
+    store.close().await;
+    let error = SqliteStore::open(&path).await.unwrap_err().to_string();
+    assert!(error.contains("newer baton (schema 99"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_open_a_new_file_at_once() {
+    let (_dir, path) = place();
+    let opening: Vec<_> = (0..8)
+        .map(|_| tokio::spawn(SqliteStore::open(path.clone())))
+        .collect();
+    for handle in opening {
+        handle.await.unwrap().unwrap();
+    }
+}
