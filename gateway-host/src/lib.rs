@@ -3,3 +3,4 @@
 pub mod config;
 pub mod plugins;
 pub mod store;
+pub mod usage;
