@@ -142,10 +142,10 @@ impl Asked {
     }
 
     fn memo_positions(&self, entries: &[Entry<'_>]) -> Vec<usize> {
-        let held = |entry: &&Entry<'_>| self.memo.contains(entry.subscription);
+        let held = |entry: &Entry<'_>| self.memo.contains(entry.subscription);
         let places = entries.iter().enumerate();
         places
-            .filter(|(_, entry)| held(&entry))
+            .filter(|(_, entry)| held(entry))
             .map(|(at, _)| at)
             .collect()
     }

@@ -25,11 +25,15 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// Why readings were not published. They are in the store all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    #[error("cannot write the usage registry {path}: {why}. Check free space and the permissions of its folder")]
+    #[error(
+        "cannot write the usage registry {path}: {why}. Check free space and the permissions of its folder"
+    )]
     Io { path: PathBuf, why: io::Error },
     #[error("the usage registry {path} is held by another program; try again later")]
     Busy { path: PathBuf },
-    #[error("the usage registry {path} is a symbolic link: it belongs to somebody else and is left alone")]
+    #[error(
+        "the usage registry {path} is a symbolic link: it belongs to somebody else and is left alone"
+    )]
     Link { path: PathBuf },
     #[error("the usage registry {path} is larger than {MAX_BYTES} bytes and is left alone")]
     TooLarge { path: PathBuf },
@@ -41,11 +45,22 @@ pub fn place(root: &RootPath) -> PathBuf {
 }
 
 /// Merges the readings into the root's file; returns whether it changed. Blocks on the disk and on other publishers.
-pub fn publish(root: &RootPath, readings: &[Reading], now: Timestamp) -> Result<bool, PublishError> {
+pub fn publish(
+    root: &RootPath,
+    readings: &[Reading],
+    now: Timestamp,
+) -> Result<bool, PublishError> {
     let path = place(root);
-    let failed = |why: io::Error| PublishError::Io { path: path.clone(), why };
+    let failed = |why: io::Error| PublishError::Io {
+        path: path.clone(),
+        why,
+    };
     let folder = path.parent().unwrap_or(&root.0);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(failed)?;
     let _lock = lock(&path)?;
     let mut document = current(&path)?;
     if !write::put(&mut document, readings, now) {
@@ -58,7 +73,10 @@ pub fn publish(root: &RootPath, readings: &[Reading], now: Timestamp) -> Result<
 /// Held until dropped.
 fn lock(path: &Path) -> Result<File, PublishError> {
     let name = path.with_extension("json.lock");
-    let failed = |why: io::Error| PublishError::Io { path: name.clone(), why };
+    let failed = |why: io::Error| PublishError::Io {
+        path: name.clone(),
+        why,
+    };
     let file = OpenOptions::new()
         .create(true)
         .write(true)
@@ -73,23 +91,38 @@ fn lock(path: &Path) -> Result<File, PublishError> {
             Err(TryLockError::Error(why)) => return Err(failed(why)),
         }
     }
-    Err(PublishError::Busy { path: path.to_owned() })
+    Err(PublishError::Busy {
+        path: path.to_owned(),
+    })
 }
 
 /// The document as published; `Null` = there is none yet. One that is no JSON is moved aside, not overwritten.
 fn current(path: &Path) -> Result<Value, PublishError> {
-    let failed = |why: io::Error| PublishError::Io { path: path.to_owned(), why };
+    let failed = |why: io::Error| PublishError::Io {
+        path: path.to_owned(),
+        why,
+    };
     match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => return Err(PublishError::Link { path: path.to_owned() }),
+        Ok(found) if found.is_symlink() => {
+            return Err(PublishError::Link {
+                path: path.to_owned(),
+            });
+        }
         Ok(found) if found.len() > MAX_BYTES => {
-            return Err(PublishError::TooLarge { path: path.to_owned() });
+            return Err(PublishError::TooLarge {
+                path: path.to_owned(),
+            });
         }
         Ok(_) => {}
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Value::Null),
         Err(why) => return Err(failed(why)),
     }
     let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    File::open(path)
+        .map_err(failed)?
+        .take(MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     match portal::document(&bytes) {
         Ok(document) => Ok(document),
         Err(why) => {
@@ -146,7 +179,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = RootPath(dir.path().to_owned());
         std::fs::create_dir_all(place(&root).parent().unwrap()).unwrap();
-        File::create(place(&root)).unwrap().write_all(text.as_bytes()).unwrap();
+        File::create(place(&root))
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
         (dir, root)
     }
 
@@ -164,10 +200,19 @@ mod tests {
 
     #[test]
     fn accounts_of_others_stay() {
-        let (_dir, root) = seeded(r#"{"x":1,"providers":[{"id":"claude","accounts":[{"key":"k","provider_slug":"z","windows":[]}]}]}"#);
+        let (_dir, root) = seeded(
+            r#"{"x":1,"providers":[{"id":"claude","accounts":[{"key":"k","provider_slug":"z","windows":[]}]}]}"#,
+        );
         publish(&root, &[reading("a")], now()).unwrap();
-        let document: Value = serde_json::from_slice(&std::fs::read(place(&root)).unwrap()).unwrap();
-        assert_eq!((&document["x"], &document["providers"][0]["accounts"][0]["key"]), (&1.into(), &"k".into()));
+        let document: Value =
+            serde_json::from_slice(&std::fs::read(place(&root)).unwrap()).unwrap();
+        assert_eq!(
+            (
+                &document["x"],
+                &document["providers"][0]["accounts"][0]["key"]
+            ),
+            (&1.into(), &"k".into())
+        );
     }
 
     #[test]
@@ -175,7 +220,10 @@ mod tests {
         let (_dir, root) = seeded("{half");
         publish(&root, &[reading("a")], now()).unwrap();
         assert_eq!(read(&root).len(), 1);
-        assert_eq!(std::fs::read(place(&root).with_extension("json.damaged")).unwrap(), b"{half");
+        assert_eq!(
+            std::fs::read(place(&root).with_extension("json.damaged")).unwrap(),
+            b"{half"
+        );
     }
 
     #[test]
@@ -196,7 +244,9 @@ mod tests {
         let threads: Vec<_> = (0..8)
             .map(|n| {
                 let root = Arc::clone(&root);
-                std::thread::spawn(move || publish(&root, &[reading(&format!("s{n}"))], now()).unwrap())
+                std::thread::spawn(move || {
+                    publish(&root, &[reading(&format!("s{n}"))], now()).unwrap()
+                })
             })
             .collect();
         assert!(threads.into_iter().all(|thread| thread.join().unwrap()));

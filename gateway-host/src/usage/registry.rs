@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use gateway_core::ids::SubscriptionId;
 use gateway_core::usage::merge;
 use gateway_core::usage::scope::{self, Reach};
@@ -31,14 +32,39 @@ pub struct Evidence {
 impl Evidence {
     /// The readings of one subscription.
     pub fn of<'a>(&'a self, slug: &'a SubscriptionId) -> impl Iterator<Item = &'a Reading> {
-        self.readings.iter().filter(move |reading| reading.subscription == *slug)
+        self.readings
+            .iter()
+            .filter(move |reading| reading.subscription == *slug)
+    }
+}
+
+/// The part of the store that holds readings; all that the registry needs of it.
+#[async_trait]
+trait Ledger: Send + Sync {
+    async fn readings(&self) -> Result<Vec<Reading>, StoreError>;
+    async fn put(&self, readings: &[Reading]) -> Result<(), StoreError>;
+    async fn revision(&self) -> Result<i64, StoreError>;
+}
+
+#[async_trait]
+impl Ledger for Arc<dyn Store> {
+    async fn readings(&self) -> Result<Vec<Reading>, StoreError> {
+        Store::readings(&**self).await
+    }
+
+    async fn put(&self, readings: &[Reading]) -> Result<(), StoreError> {
+        self.put_readings(readings).await
+    }
+
+    async fn revision(&self) -> Result<i64, StoreError> {
+        self.readings_revision().await
     }
 }
 
 /// The registry of a root.
 pub struct Registry {
     root: RootPath,
-    store: Arc<dyn Store>,
+    ledger: Box<dyn Ledger>,
     /// Held over a refresh, so that a change is merged once however many turns ask.
     view: Mutex<View>,
 }
@@ -47,6 +73,8 @@ struct View {
     snapshot: Snapshot,
     own: Vec<Reading>,
     own_revision: Option<i64>,
+    /// A source has changed since the last merge. Kept here, as a caller may go away between the two.
+    unmerged: bool,
     /// From then on a reading stamped ahead of the clock is sane, and the merge may come out differently.
     merge_again_at: Option<Timestamp>,
     evidence: Arc<Evidence>,
@@ -55,27 +83,33 @@ struct View {
 impl Registry {
     /// The registry of the settings' root over its store. Nothing is read yet.
     pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Self {
-        Self::at(settings.root.clone(), Snapshot::at(&settings.usage_snapshot), store)
+        let snapshot = Snapshot::at(&settings.usage_snapshot);
+        Self::over(settings.root.clone(), snapshot, Box::new(store))
     }
 
-    /// The same from its parts: where we publish, what we read, what we keep.
-    pub fn at(root: RootPath, snapshot: Snapshot, store: Arc<dyn Store>) -> Self {
+    /// From its parts: where we publish, what we read, what we keep.
+    fn over(root: RootPath, snapshot: Snapshot, ledger: Box<dyn Ledger>) -> Self {
         let view = View {
             snapshot,
             own: Vec::new(),
             own_revision: None,
+            unmerged: true,
             merge_again_at: None,
             evidence: Arc::default(),
         };
-        Self { root, store, view: Mutex::new(view) }
+        Self {
+            root,
+            ledger,
+            view: Mutex::new(view),
+        }
     }
 
     /// What is known now. Never fails: a source that cannot be read is left out, or stays as it was last read.
     pub async fn current(&self, now: Timestamp) -> Arc<Evidence> {
         let mut view = self.view.lock().await;
-        let snapshot_changed = refresh_snapshot(&mut view).await;
-        let own_changed = self.refresh_own(&mut view).await;
-        if snapshot_changed || own_changed || view.merge_again_at.is_some_and(|at| at <= now) {
+        refresh_snapshot(&mut view).await;
+        self.refresh_own(&mut view).await;
+        if view.unmerged || view.merge_again_at.is_some_and(|at| at <= now) {
             view.merge(now);
         }
         Arc::clone(&view.evidence)
@@ -107,7 +141,7 @@ impl Registry {
     }
 
     async fn take_in(&self, readings: Vec<Reading>, now: Timestamp) {
-        if let Err(why) = self.store.put_readings(&readings).await {
+        if let Err(why) = self.ledger.put(&readings).await {
             tracing::warn!(%why, "usage readings were not stored");
         }
         let root = self.root.clone();
@@ -120,35 +154,37 @@ impl Registry {
         }
     }
 
-    /// Returns whether our own readings may differ now.
-    async fn refresh_own(&self, view: &mut View) -> bool {
+    async fn refresh_own(&self, view: &mut View) {
         match self.own_readings(view.own_revision).await {
-            Ok(None) => false,
+            Ok(None) => {}
             Ok(Some((revision, readings))) => {
                 view.own = readings;
                 view.own_revision = Some(revision);
-                true
+                view.unmerged = true;
             }
             Err(why) => {
                 tracing::warn!(%why, "the stored usage readings cannot be read; going on with those known");
-                false
             }
         }
     }
 
     /// `None` = still at the revision we have. The revision is asked first: a change between the two questions is then
     /// seen the next time, instead of never.
-    async fn own_readings(&self, have: Option<i64>) -> Result<Option<(i64, Vec<Reading>)>, StoreError> {
-        let revision = self.store.readings_revision().await?;
+    async fn own_readings(
+        &self,
+        have: Option<i64>,
+    ) -> Result<Option<(i64, Vec<Reading>)>, StoreError> {
+        let revision = self.ledger.revision().await?;
         if have == Some(revision) {
             return Ok(None);
         }
-        Ok(Some((revision, self.store.readings().await?)))
+        Ok(Some((revision, self.ledger.readings().await?)))
     }
 }
 
 impl View {
     fn merge(&mut self, now: Timestamp) {
+        self.unmerged = false;
         let published = self.snapshot.readings();
         let all = published.iter().chain(&self.own);
         self.merge_again_at = all
@@ -162,30 +198,37 @@ impl View {
         let changed = readings != self.evidence.readings;
         if changed || fault != self.evidence.fault {
             let revision = self.evidence.revision + u64::from(changed);
-            self.evidence = Arc::new(Evidence { readings, revision, fault });
+            self.evidence = Arc::new(Evidence {
+                readings,
+                revision,
+                fault,
+            });
         }
     }
 }
 
 /// Reads the snapshot if it has changed, off the runtime's threads.
-async fn refresh_snapshot(view: &mut View) -> bool {
+async fn refresh_snapshot(view: &mut View) {
     if !view.snapshot.is_outdated() {
-        return false;
+        return;
     }
-    let mut snapshot = std::mem::replace(&mut view.snapshot, Snapshot::at(""));
-    let before = snapshot.fault().cloned();
+    // Read on a copy: whatever happens on the way, the view keeps what it had.
+    let mut snapshot = view.snapshot.clone();
     let read = tokio::task::spawn_blocking(move || {
-        let changed = snapshot.refresh();
-        (snapshot, changed)
+        snapshot.refresh();
+        snapshot
     });
-    let Ok((snapshot, changed)) = read.await else {
-        return false;
+    let Ok(snapshot) = read.await else {
+        return;
     };
-    if let Some(why) = snapshot.fault().filter(|why| Some(*why) != before.as_ref()) {
+    if let Some(why) = snapshot
+        .fault()
+        .filter(|why| Some(*why) != view.snapshot.fault())
+    {
         tracing::warn!(%why, "the usage snapshot is not used as it is");
     }
     view.snapshot = snapshot;
-    changed
+    view.unmerged = true;
 }
 
 /// Whether a reading is a refusal that would keep this model off its subscription.
@@ -201,7 +244,9 @@ fn is_mark_against(reading: &Reading, model: &str) -> bool {
 
 /// The reading that replaces a mark: newer than it by all means, and silent about how full the window is.
 fn cleared(mark: &Reading, now: Timestamp) -> Reading {
-    let after_mark = mark.observed_at.and_then(|at| at.checked_add(SignedDuration::from_millis(1)).ok());
+    let after_mark = mark
+        .observed_at
+        .and_then(|at| at.checked_add(SignedDuration::from_millis(1)).ok());
     Reading {
         used_pct: None,
         status: WindowStatus::Allowed,

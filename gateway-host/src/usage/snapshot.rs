@@ -24,7 +24,9 @@ const TORN_PAUSE: Duration = Duration::from_millis(15);
 /// Why the snapshot was not (wholly) used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotFault {
-    #[error("the usage snapshot {path} cannot be read: {why}. Check the permissions of the file and its folders")]
+    #[error(
+        "the usage snapshot {path} cannot be read: {why}. Check the permissions of the file and its folders"
+    )]
     Unreadable { path: PathBuf, why: String },
     #[error("the usage snapshot {path} is not a regular file")]
     NotAFile { path: PathBuf },
@@ -35,7 +37,7 @@ pub enum SnapshotFault {
 }
 
 /// The snapshot's readings as last read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     path: PathBuf,
     seen: Option<Identity>,
@@ -68,7 +70,12 @@ impl Identity {
 impl Snapshot {
     /// Remembers where the snapshot is; nothing is read yet. The file may be a symbolic link, and may be missing.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), seen: None, readings: Arc::new([]), fault: None }
+        Self {
+            path: path.into(),
+            seen: None,
+            readings: Arc::new([]),
+            fault: None,
+        }
     }
 
     /// The readings of the last [`refresh`](Self::refresh).
@@ -83,7 +90,10 @@ impl Snapshot {
 
     /// Whether the file is another one than the one last read; one `stat`.
     pub fn is_outdated(&self) -> bool {
-        let identity = std::fs::metadata(&self.path).ok().as_ref().map(Identity::of);
+        let identity = std::fs::metadata(&self.path)
+            .ok()
+            .as_ref()
+            .map(Identity::of);
         identity != self.seen || matches!(self.fault, Some(SnapshotFault::Unreadable { .. }))
     }
 
@@ -130,7 +140,10 @@ fn read_once(path: &Path) -> (Option<Identity>, Result<Vec<Reading>, SnapshotFau
             let portal = portal::parse(&bytes);
             let read = match portal.fault {
                 None => Ok(portal.readings),
-                Some(why) => Err(SnapshotFault::Damaged { path: path.to_owned(), why }),
+                Some(why) => Err(SnapshotFault::Damaged {
+                    path: path.to_owned(),
+                    why,
+                }),
             };
             (Some(identity), read)
         }
@@ -144,7 +157,13 @@ type Bytes = Option<(Identity, Vec<u8>)>;
 fn read_bytes(path: &Path) -> Result<Bytes, (Option<Identity>, SnapshotFault)> {
     let unreadable = |why: io::Error| {
         let identity = std::fs::metadata(path).ok().as_ref().map(Identity::of);
-        (identity, SnapshotFault::Unreadable { path: path.to_owned(), why: why.to_string() })
+        (
+            identity,
+            SnapshotFault::Unreadable {
+                path: path.to_owned(),
+                why: why.to_string(),
+            },
+        )
     };
     // Asked before it is opened: opening a named pipe would wait for a writer.
     let found = match std::fs::metadata(path) {
@@ -153,16 +172,29 @@ fn read_bytes(path: &Path) -> Result<Bytes, (Option<Identity>, SnapshotFault)> {
         Err(why) => return Err(unreadable(why)),
     };
     if !found.is_file() {
-        return Err((Some(Identity::of(&found)), SnapshotFault::NotAFile { path: path.to_owned() }));
+        return Err((
+            Some(Identity::of(&found)),
+            SnapshotFault::NotAFile {
+                path: path.to_owned(),
+            },
+        ));
     }
     let file = File::open(path).map_err(unreadable)?;
     let identity = Identity::of(&file.metadata().map_err(unreadable)?);
     let mut bytes = Vec::new();
     // The cap holds for what is read, not for what was promised: the file may grow meanwhile.
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if identity.bytes.max(bytes.len() as u64) > MAX_BYTES {
         let bytes = identity.bytes.max(bytes.len() as u64);
-        return Err((Some(identity), SnapshotFault::TooLarge { path: path.to_owned(), bytes }));
+        return Err((
+            Some(identity),
+            SnapshotFault::TooLarge {
+                path: path.to_owned(),
+                bytes,
+            },
+        ));
     }
     Ok(Some((identity, bytes)))
 }
@@ -178,7 +210,12 @@ mod tests {
         "windows":[{"key":"five_hour","status":"rejected","resets_at":1789991200}]}]}]}"#;
 
     fn put(path: &Path, text: &str) {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path).unwrap();
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .unwrap();
         file.write_all(text.as_bytes()).unwrap();
     }
 
@@ -225,7 +262,13 @@ mod tests {
         put(&path, ONE.get(..90).unwrap());
         snapshot.refresh();
         assert_eq!(snapshot.readings().len(), 1);
-        assert!(snapshot.fault().unwrap().to_string().contains("usage.json is damaged: not JSON"));
+        assert!(
+            snapshot
+                .fault()
+                .unwrap()
+                .to_string()
+                .contains("usage.json is damaged: not JSON")
+        );
         put(&path, ONE);
         snapshot.refresh();
         assert!(snapshot.fault().is_none());
@@ -235,10 +278,19 @@ mod tests {
     fn a_hundred_megabytes_are_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("usage.json");
-        File::create(&path).unwrap().set_len(100 * 1024 * 1024).unwrap();
+        File::create(&path)
+            .unwrap()
+            .set_len(100 * 1024 * 1024)
+            .unwrap();
         let mut snapshot = Snapshot::at(&path);
         snapshot.refresh();
-        assert!(matches!(snapshot.fault(), Some(SnapshotFault::TooLarge { bytes: 104_857_600, .. })));
+        assert!(matches!(
+            snapshot.fault(),
+            Some(SnapshotFault::TooLarge {
+                bytes: 104_857_600,
+                ..
+            })
+        ));
         assert!(!snapshot.is_outdated());
     }
 
@@ -247,6 +299,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut snapshot = Snapshot::at(dir.path());
         snapshot.refresh();
-        assert!(matches!(snapshot.fault(), Some(SnapshotFault::NotAFile { .. })));
+        assert!(matches!(
+            snapshot.fault(),
+            Some(SnapshotFault::NotAFile { .. })
+        ));
     }
 }
