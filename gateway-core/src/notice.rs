@@ -6,7 +6,7 @@ use std::fmt::Write;
 use jiff::Timestamp;
 
 use crate::duration::time_until;
-use crate::failure::FailureKind;
+use crate::failure::{Failure, FailureKind};
 use crate::route::Route;
 
 /// The status line of a walk after a quota failure. `failed` is the subscription that failed, `skipped` how many
@@ -41,6 +41,23 @@ pub fn known_spent_line(skipped: usize, subscription: &str, model: &str) -> Stri
     push_skipping(skipped, " and ", &mut line);
     let _ = write!(line, "using {subscription}/{model}...");
     line
+}
+
+/// The head of a cut turn's closing message: what failed on which route. `None` route = nothing had started.
+pub fn failed(failure: &Failure, route: Option<&Route>) -> String {
+    let mut text = String::from("❌ ");
+    let subscription = route.map_or("", |route| route.subscription.as_str());
+    push_head(failure.kind, subscription, &mut text);
+    if let Some(route) = route {
+        let _ = write!(text, " on {route}");
+    }
+    match failure.detail.trim().trim_end_matches('.') {
+        "" => text.push('.'),
+        detail => {
+            let _ = write!(text, ": {detail}.");
+        }
+    }
+    text
 }
 
 /// What is added to a turn's status line once it is answered.

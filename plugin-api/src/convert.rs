@@ -66,6 +66,7 @@ impl RouteRecord {
             subscription: &self.subscription,
             model: &self.model,
             counts_as: &self.counts_as,
+            usable: self.usable,
         }
     }
 }

@@ -25,8 +25,8 @@ pub struct PrologueAdvice {
     pub gated: bool,
     /// At most one line.
     pub status_line: Option<String>,
-    /// Text for the user message, at most 256 KiB, with exactly one
-    /// `gateway_core::handoff::render::REQUEST_PLACEHOLDER` where the gateway fills in the request.
+    /// Text for the user message, at most 256 KiB. For each claimed document that has a request it holds one
+    /// `gateway_core::handoff::render::REQUEST_PLACEHOLDER`, in the order of `claims`; the gateway fills the requests in.
     pub inject: Option<String>,
     /// Ids of armed documents the text carries: claimed now, acked once the turn answers.
     pub claims: Vec<String>,

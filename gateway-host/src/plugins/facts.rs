@@ -42,9 +42,10 @@ pub struct PrologueAdvice {
     /// Whether a plugin's gate counts as run for this turn.
     pub gated: bool,
     pub status_line: Option<String>,
-    /// Text for the user message; [`gateway_core::handoff::render::REQUEST_PLACEHOLDER`] stands where the host fills the request.
+    /// Text for the user message. It holds one [`gateway_core::handoff::render::REQUEST_PLACEHOLDER`] for each claimed
+    /// handoff that has a request, in the order of `claims`: the host fills in that handoff's own verbatim request.
     pub inject: Option<String>,
-    /// Handoffs to claim with this turn and ack once it answers.
+    /// Handoffs to claim with this turn and ack once it answers; never without `inject`.
     pub claims: Vec<HandoffId>,
 }
 

@@ -1,7 +1,7 @@
 //! Many plugins' answers to one, and what no plugin may say taken out. Pure. Skips are a union, the first status line
 //! and the first document win, texts append, all in the order of the configuration. What is out of bounds is dropped or
-//! trimmed and reported; it never fails the turn. A text without its request, or a claim without its text, is dropped as
-//! a whole: half of it would lose something.
+//! trimmed and reported; it never fails the turn. A text and the documents it claims are taken together or not at all:
+//! half of it would lose something.
 
 use gateway_core::handoff::render::REQUEST_PLACEHOLDER;
 use gateway_core::handoff::{Handoff, HandoffState, PAYLOAD_VERSION};
@@ -48,21 +48,13 @@ pub(crate) fn prologue(
         );
         merged.gated |= answer.gated;
         first_line(&mut merged.status_line, answer.status_line, &mut notes);
-        let claims = claims(&answer.claims, facts, &mut notes);
-        if let Some(text) = injected(answer.inject, &mut notes) {
-            // Nested, so that the one placeholder stays where the last text has it and the order is kept.
-            merged.inject = Some(match merged.inject.take() {
-                None => text,
-                Some(before) => before.replacen(REQUEST_PLACEHOLDER, &text, 1),
-            });
-            for claim in claims {
-                if !merged.claims.contains(&claim) {
-                    merged.claims.push(claim);
-                }
-            }
-        } else if !claims.is_empty() {
-            notes.say("claimed documents without a text that carries them");
-        }
+        carry(
+            &mut merged,
+            answer.inject,
+            &answer.claims,
+            facts,
+            &mut notes,
+        );
     }
     (merged, bad)
 }
@@ -213,33 +205,59 @@ fn paragraph(text: &str, notes: &mut Notes<'_>) -> String {
     cut
 }
 
-fn injected(text: Option<String>, notes: &mut Notes<'_>) -> Option<String> {
-    let text = text?;
-    if text.matches(REQUEST_PLACEHOLDER).count() != 1 {
-        notes.say("a text to inject without exactly one place for the request");
-        return None;
-    }
+/// Takes a text and the documents it carries, or neither.
+fn carry(
+    merged: &mut PrologueAdvice,
+    text: Option<String>,
+    ids: &[String],
+    facts: &PrologueFacts,
+    notes: &mut Notes<'_>,
+) {
+    let claims = claims(ids, &merged.claims, facts, notes);
+    let Some(text) = text else {
+        if !claims.is_empty() {
+            notes.say("claimed documents without a text that carries them");
+        }
+        return;
+    };
     if text.len() > INJECT_BYTES {
-        notes.say("a text to inject of more than 256 KiB");
-        return None;
+        return notes.say("a text to inject of more than 256 KiB");
     }
-    Some(text)
+    let places = text.matches(REQUEST_PLACEHOLDER).count();
+    let requests = claims.iter().filter(|(_, request)| *request).count();
+    if places != requests || claims.len() != ids.len() {
+        return notes.say("a text to inject that does not fit the documents it claims");
+    }
+    merged.claims.extend(claims.into_iter().map(|(id, _)| id));
+    merged.inject = Some(match merged.inject.take() {
+        None => text,
+        Some(before) => format!("{before}\n\n{text}"),
+    });
 }
 
-fn claims(said: &[String], facts: &PrologueFacts, notes: &mut Notes<'_>) -> Vec<HandoffId> {
-    let mut claims = Vec::new();
+/// The claims that hold, and whether each document has a request to fill in.
+fn claims(
+    said: &[String],
+    taken: &[HandoffId],
+    facts: &PrologueFacts,
+    notes: &mut Notes<'_>,
+) -> Vec<(HandoffId, bool)> {
+    let mut claims: Vec<(HandoffId, bool)> = Vec::new();
     for id in said {
         let armed = facts
             .documents
             .iter()
             .find(|stored| stored.handoff.id.as_str() == id && stored.state == HandoffState::Armed);
-        match armed {
-            Some(stored) if !claims.contains(&stored.handoff.id) => {
-                claims.push(stored.handoff.id.clone());
-            }
-            Some(_) => notes.say("a document claimed twice"),
-            None => notes.say("a claim of a document that is not armed here"),
+        let Some(stored) = armed else {
+            notes.say("a claim of a document that is not armed here");
+            continue;
+        };
+        let id = &stored.handoff.id;
+        if taken.contains(id) || claims.iter().any(|(known, _)| known == id) {
+            notes.say("a document claimed twice");
+            continue;
         }
+        claims.push((id.clone(), !stored.handoff.request.is_empty()));
     }
     claims
 }

@@ -65,6 +65,27 @@ impl Kept {
     }
 }
 
+impl State {
+    /// Claims all or none; each must be armed at the revision given.
+    fn claim(&mut self, turn: &TurnId, claims: &[(HandoffId, i64)]) -> bool {
+        let free = claims.iter().enumerate().all(|(at, (id, revision))| {
+            let twice = claims.iter().take(at).any(|(other, _)| other == id);
+            let armed = self.handoffs.get(id).is_some_and(|kept| {
+                kept.stored.state == HandoffState::Armed && kept.stored.revision == *revision
+            });
+            armed && !twice
+        });
+        if free {
+            for (id, _) in claims {
+                if let Some(kept) = self.handoffs.get_mut(id) {
+                    kept.move_to(HandoffState::Claimed, Some(turn.clone()));
+                }
+            }
+        }
+        free
+    }
+}
+
 #[async_trait]
 impl Store for MemoryStore {
     async fn first_sight(
@@ -173,20 +194,8 @@ impl Store for MemoryStore {
         if state.turns.contains_key(&row.turn) {
             return Err(StoreError::TurnExists(row.turn.clone()));
         }
-        let free = claims.iter().enumerate().all(|(at, (id, revision))| {
-            let twice = claims.iter().take(at).any(|(other, _)| other == id);
-            let armed = state.handoffs.get(id).is_some_and(|kept| {
-                kept.stored.state == HandoffState::Armed && kept.stored.revision == *revision
-            });
-            armed && !twice
-        });
-        if !free {
+        if !state.claim(&row.turn, claims) {
             return Ok(false);
-        }
-        for (id, _) in claims {
-            if let Some(kept) = state.handoffs.get_mut(id) {
-                kept.move_to(HandoffState::Claimed, Some(row.turn.clone()));
-            }
         }
         let mut row = row.clone();
         row.started_at = in_ms(row.started_at);
@@ -198,6 +207,31 @@ impl Store for MemoryStore {
         };
         state.turns.insert(turn.row.turn.clone(), turn);
         Ok(true)
+    }
+
+    async fn claim_for_turn(
+        &self,
+        row: &TurnRow,
+        claims: &[(HandoffId, i64)],
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        let open = |turn: &Turn| turn.status == TurnStatus::Open;
+        if !state.turns.get(&row.turn).is_some_and(open) {
+            return Err(StoreError::NoSuchTurn(row.turn.clone()));
+        }
+        if !state.claim(&row.turn, claims) {
+            return Ok(false);
+        }
+        if let Some(known) = state.turns.get_mut(&row.turn) {
+            known.row.conversation = row.conversation.clone();
+            known.row.carries = row.carries.clone();
+        }
+        Ok(true)
+    }
+
+    async fn turn(&self, turn: &TurnId) -> Result<Option<TurnRow>, StoreError> {
+        let state = self.0.lock();
+        Ok(state.turns.get(turn).map(|known| known.row.clone()))
     }
 
     async fn append(&self, turn: &TurnId, entries: &[JournalEntry]) -> Result<(), StoreError> {

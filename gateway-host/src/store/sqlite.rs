@@ -136,6 +136,20 @@ impl Store for SqliteStore {
         done.map_err(self.on_write())
     }
 
+    async fn claim_for_turn(
+        &self,
+        row: &TurnRow,
+        claims: &[(HandoffId, i64)],
+    ) -> Result<bool, StoreError> {
+        let done = turns::claim_for_turn(self, row, claims).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn turn(&self, turn: &TurnId) -> Result<Option<TurnRow>, StoreError> {
+        let done = turns::turn(self, turn).await;
+        done.map_err(self.on_read())
+    }
+
     async fn append(&self, turn: &TurnId, entries: &[JournalEntry]) -> Result<(), StoreError> {
         let done = turns::append(self, turn, entries).await;
         done.map_err(self.on_write())

@@ -24,23 +24,67 @@ pub(super) async fn open_turn(
     if !insert(&mut tx, row).await? {
         return Err(StoreError::TurnExists(row.turn.clone()).into());
     }
+    if !claim(&mut tx, &row.turn, claims).await? {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+pub(super) async fn claim_for_turn(
+    store: &SqliteStore,
+    row: &TurnRow,
+    claims: &[(HandoffId, i64)],
+) -> Result<bool, Fault> {
+    let mut tx = store.begin().await?;
+    let known = sqlx::query(
+        "update turns set conversation = $1, carries = $2 where turn = $3 and status = 'open'",
+    )
+    .bind(row.conversation.as_str())
+    .bind(document(&row.carries))
+    .bind(row.turn.as_str())
+    .execute(&mut *tx)
+    .await?;
+    if known.rows_affected() != 1 {
+        return Err(StoreError::NoSuchTurn(row.turn.clone()).into());
+    }
+    if !claim(&mut tx, &row.turn, claims).await? {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// `false` = one of them is not armed at that revision (any more): roll back.
+async fn claim(tx: &mut Tx, turn: &TurnId, claims: &[(HandoffId, i64)]) -> Result<bool, Fault> {
     for (id, revision) in claims {
         let claimed = sqlx::query(
             "update handoffs set state = 'claimed', claimed_by = $1, revision = revision + 1 \
              where id = $2 and revision = $3 and state = 'armed'",
         )
-        .bind(row.turn.as_str())
+        .bind(turn.as_str())
         .bind(id.as_str())
         .bind(revision)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
         if claimed.rows_affected() != 1 {
-            tx.rollback().await?;
             return Ok(false);
         }
     }
-    tx.commit().await?;
     Ok(true)
+}
+
+pub(super) async fn turn(store: &SqliteStore, turn: &TurnId) -> Result<Option<TurnRow>, Fault> {
+    let row = sqlx::query(
+        "select turn, profile, session, conversation, inbound, origin, platform, address, request, \
+         started_at, owner, carries from turns where turn = $1",
+    )
+    .bind(turn.as_str())
+    .fetch_optional(&store.readers)
+    .await?;
+    Ok(row.as_ref().map(turn_of).transpose()?)
 }
 
 /// `false` = a turn of this id is there already.
