@@ -6,6 +6,8 @@ pub(crate) mod exchange;
 pub(crate) mod judge;
 pub(crate) mod pace;
 pub(crate) mod resets;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::time::Duration;
 
