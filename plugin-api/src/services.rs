@@ -48,6 +48,11 @@ impl Host {
         Self(services)
     }
 
+    /// The services themselves, to hand on.
+    pub fn services(&self) -> HostBox {
+        self.0.clone()
+    }
+
     /// Writes one line to the gateway's log.
     pub fn log(&self, level: Level, line: &str) {
         self.0.log(level, line.into());

@@ -86,3 +86,99 @@ fn row(context: &TerminalContext<'_>, carried: &[Handoff]) -> Result<TurnRow, St
 fn instant(ms: i64) -> Result<Timestamp, String> {
     Timestamp::from_millisecond(ms).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::failure::{Failure, FailureKind, FailureScope};
+    use plugin_api::records::JournalKind;
+    use plugin_api::testing::Facts;
+
+    use super::*;
+    use crate::claim;
+
+    fn cut() -> Facts {
+        let at = Timestamp::from_millisecond(Facts::default().now_ms).unwrap();
+        let failure = Failure::new(FailureKind::RateLimit, FailureScope::Account, "spent");
+        let entries = [
+            JournalEntry::Attempt {
+                attempt: "a".into(),
+                route: "sub-0/opus".parse().unwrap(),
+                at,
+            },
+            JournalEntry::Text {
+                block: 0,
+                text: "Half of the answer".into(),
+            },
+            JournalEntry::ToolCall {
+                id: "t1".into(),
+                name: "Bash".into(),
+                arguments: "{}".into(),
+            },
+            JournalEntry::Failed { failure, at },
+        ];
+        Facts {
+            journal: entries.iter().map(JournalRecord::from).collect(),
+            ..Facts::with_routes(1)
+        }
+    }
+
+    #[test]
+    fn a_cut_is_sealed_whole_and_the_next_human_turn_carries_it() {
+        let facts = cut();
+        let sealed = advice(&facts.terminal()).unwrap().unwrap();
+        let json = sealed.seal.unwrap();
+        let handoff: Handoff = serde_json::from_str(&json).unwrap();
+        assert_eq!(handoff.id.as_str(), "handoff-1");
+        assert_eq!(handoff.request, facts.request);
+        assert_eq!(
+            (handoff.progress.as_str(), handoff.calls.len()),
+            ("Half of the answer", 1)
+        );
+        assert_eq!(sealed.notice.len(), 3, "{:?}", sealed.notice);
+
+        let document = |state| DocumentRecord {
+            id: "handoff-1".into(),
+            state,
+            json: json.as_str().into(),
+        };
+        let mut next = Facts::default();
+        next.documents = vec![
+            document(DocumentState::Armed),
+            document(DocumentState::Acked),
+        ];
+        let carried = claim::advice(&next.prologue()).unwrap();
+        assert_eq!(carried.claims, ["handoff-1"]);
+        let text = carried.inject.unwrap();
+        assert_eq!(text.matches(render::REQUEST_PLACEHOLDER).count(), 1);
+
+        next.origin = plugin_api::records::OriginCode::Synthetic;
+        assert_eq!(
+            claim::advice(&next.prologue()),
+            None,
+            "only people carry on"
+        );
+        next.origin = plugin_api::records::OriginCode::Human;
+        next.now_ms += 30 * 86_400_000;
+        assert_eq!(claim::advice(&next.prologue()), None, "expired");
+    }
+
+    #[test]
+    fn a_record_of_an_unknown_kind_is_an_error_and_not_a_smaller_document() {
+        let mut facts = cut();
+        facts.journal[1].kind = JournalKind(200);
+        assert!(advice(&facts.terminal()).unwrap_err().contains("200"));
+    }
+
+    #[test]
+    fn a_damaged_document_is_left_where_it_is() {
+        let facts = Facts {
+            documents: vec![DocumentRecord {
+                id: "x".into(),
+                state: DocumentState::Armed,
+                json: "{".into(),
+            }],
+            ..Facts::default()
+        };
+        assert_eq!(claim::advice(&facts.prologue()), None);
+    }
+}

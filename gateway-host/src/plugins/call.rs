@@ -128,10 +128,10 @@ impl Instance {
         self.shared.health(Instant::now())
     }
 
-    /// Tells the thread to end and waits at most `limit` for it.
-    pub(crate) async fn stop(mut self, limit: Duration) {
+    /// Tells the thread to end and waits at most `limit` for it; whether it is gone.
+    pub(crate) async fn stop(mut self, limit: Duration) -> bool {
         self.shared.stop();
-        let _ = tokio::time::timeout(limit, &mut self.ended).await;
+        tokio::time::timeout(limit, &mut self.ended).await.is_ok()
     }
 }
 

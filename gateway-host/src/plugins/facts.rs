@@ -115,6 +115,8 @@ pub struct PluginState {
     pub state: State,
     pub calls: u64,
     pub failures: u64,
+    /// Events that found its queue full.
+    pub dropped_events: u64,
     pub last_error: Option<String>,
 }
 

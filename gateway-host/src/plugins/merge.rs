@@ -3,6 +3,8 @@
 //! trimmed and reported; it never fails the turn. A text and the documents it claims are taken together or not at all:
 //! half of it would lose something.
 
+use std::ops::Range;
+
 use gateway_core::handoff::render::REQUEST_PLACEHOLDER;
 use gateway_core::handoff::{Handoff, HandoffState, PAYLOAD_VERSION};
 use gateway_core::ids::HandoffId;
@@ -115,6 +117,30 @@ pub(crate) fn terminal(
     (merged, bad)
 }
 
+/// What [`prologue`] would take out of one answer about a chain without documents; for the conformance kit.
+pub(crate) fn prologue_faults(answer: prologue::PrologueAdvice, positions: usize) -> Vec<String> {
+    let mut bad = Vec::new();
+    let mut notes = Notes::of("", &mut bad);
+    add_skips(&mut Vec::new(), &answer.skips, 0..positions, &mut notes);
+    first_line(&mut None, answer.status_line, &mut notes);
+    if !answer.claims.is_empty() {
+        notes.say("a claim of a document that is not armed here");
+    }
+    if answer.inject.is_some_and(|text| text.len() > INJECT_BYTES) {
+        notes.say("a text to inject of more than 256 KiB");
+    }
+    bad.into_iter().map(|bad| bad.what).collect()
+}
+
+/// What [`walk`] would take out of one answer; for the conformance kit.
+pub(crate) fn walk_faults(answer: walk::WalkAdvice, allowed: Range<usize>) -> Vec<String> {
+    let mut bad = Vec::new();
+    let mut notes = Notes::of("", &mut bad);
+    add_skips(&mut Vec::new(), &answer.skips, allowed, &mut notes);
+    first_line(&mut None, answer.status_line, &mut notes);
+    bad.into_iter().map(|bad| bad.what).collect()
+}
+
 struct Notes<'a> {
     plugin: &'a str,
     all: &'a mut Vec<Misbehaviour>,
@@ -136,7 +162,7 @@ impl<'a> Notes<'a> {
 fn add_skips(
     merged: &mut Vec<Skip>,
     said: &[advice::Skip],
-    allowed: std::ops::Range<usize>,
+    allowed: Range<usize>,
     notes: &mut Notes<'_>,
 ) {
     let mut own = Vec::new();

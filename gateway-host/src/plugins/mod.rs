@@ -448,6 +448,7 @@ impl Slot {
             state: State::Active,
             calls: 0,
             failures: 0,
+            dropped_events: 0,
             last_error: None,
         };
         match &self.life {
@@ -460,6 +461,7 @@ impl Slot {
                 state.state = health.state;
                 state.calls = health.calls;
                 state.failures = health.failures;
+                state.dropped_events = health.dropped_events;
                 state.last_error = health.last_error;
             }
         }
