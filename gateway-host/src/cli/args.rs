@@ -1,5 +1,7 @@
 //! What can be typed. Help texts are part of the product: they say what a command does, in one line.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
 /// The work goes on when a subscription runs out.
@@ -21,12 +23,32 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show the product in a minute, without any account
+    Demo {
+        /// Without pauses for reading
+        #[arg(long)]
+        fast: bool,
+    },
     /// Look for CLIs and keys, propose a chain, write config.toml
     Init {
         /// Write without asking
         #[arg(long)]
         yes: bool,
     },
+    /// Talk in the terminal to a profile's chain
+    Chat {
+        /// The profile; `default` unless named
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
+    /// List, show or discard saved handoffs
+    #[command(subcommand)]
+    Handoff(HandoffTopic),
+    /// List, check or install plugins
+    #[command(subcommand)]
+    Plugin(PluginTopic),
+    /// Look at everything a turn needs, each with a hint
+    Doctor,
     /// Check, describe or show the configuration
     #[command(subcommand)]
     Config(ConfigTopic),
@@ -52,6 +74,33 @@ pub(crate) enum ConfigTopic {
     Schema,
     /// Print every value in use with where it comes from
     Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HandoffTopic {
+    /// One line per saved handoff, newest first
+    List,
+    /// One handoff whole, redacted; nothing is consumed
+    Show {
+        /// A handoff's id, the beginning of one, or a session key
+        key: String,
+    },
+    /// Drop a handoff: it will not be injected
+    Discard {
+        /// A handoff's id, the beginning of one, or a session key
+        key: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginTopic {
+    /// Every plugin of every profile with its state
+    List,
+    /// Check a library, copy it to <root>/plugins and record its checksum
+    Install {
+        /// The library
+        file: PathBuf,
+    },
 }
 
 /// Arguments of a command that is not built yet: whatever comes, the answer is "not yet".

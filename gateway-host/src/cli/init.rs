@@ -27,8 +27,8 @@ pub(crate) fn run(yes: bool, around: &Surroundings, answer: &mut Answer) -> Resu
     let found = look_around(&around.environment);
     let Some(text) = propose(&found) else {
         return Err(Failure::failed(anyhow!(
-            "found nothing to talk to: no `claude` in PATH, no API key in the environment{}. Install Claude Code and log in, or set ANTHROPIC_API_KEY or OPENAI_API_KEY, then run `baton init` again; `baton demo` needs neither.",
-            found.later_note()
+            "found nothing to talk to: no `claude` in PATH, no API key in the environment that is enough{}. Install Claude Code and log in, or set ANTHROPIC_API_KEY or OPENAI_API_KEY, then run `baton init` again; `baton demo` needs neither.",
+            found.unusable()
         )));
     };
     // What we propose must be accepted by what reads it.

@@ -3,14 +3,21 @@
 
 mod answer;
 mod args;
+mod chat;
 pub(crate) mod colour;
 mod config;
+mod demo;
+mod doctor;
+mod handoff;
 mod init;
 mod not_yet;
 mod outcome;
+mod plugin;
+mod provider;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -61,6 +68,11 @@ fn command(args: Args) -> Result<Exit, Failure> {
     let surroundings = Surroundings::of_process();
     match args.command {
         Command::Config(topic) => config::run(topic, &surroundings, &mut answer),
+        Command::Demo { fast } => demo::run(fast, &answer),
+        Command::Chat { profile } => chat::run(profile.as_deref(), &surroundings),
+        Command::Handoff(topic) => handoff::run(topic, &surroundings, &mut answer),
+        Command::Plugin(topic) => plugin::run(topic, &surroundings, &mut answer),
+        Command::Doctor => doctor::run(&surroundings, &mut answer),
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
         Command::Run(_) => not_yet::answer("run"),
         Command::Usage(_) => not_yet::answer("usage"),
@@ -69,6 +81,39 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Commands(_) => not_yet::answer("commands"),
         Command::Import(_) => not_yet::answer("import"),
     }
+}
+
+/// Runs a command's asynchronous part to its end.
+pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::failed(anyhow::Error::from(error).context("cannot start the runtime"))
+        })?;
+    let output = runtime.block_on(future);
+    // A plugin's or a reader's thread that hangs must not hold up the exit.
+    runtime.shutdown_background();
+    Ok(output)
+}
+
+/// This program's own file: plugins lie beside it, and it probes them.
+pub(crate) fn executable() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| {
+        Failure::failed(
+            anyhow::Error::from(error)
+                .context("cannot find the program's own file; start baton by its full path"),
+        )
+    })
+}
+
+/// The time at the edge of a command that runs no turn.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "such a command has no Clock; it hands the time on"
+)]
+pub(crate) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 /// What every command starts from.

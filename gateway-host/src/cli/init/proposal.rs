@@ -127,15 +127,23 @@ impl Found {
         lines.join("\n")
     }
 
-    /// ` (codex: not yet)` for what was found and cannot be used yet.
-    pub(crate) fn later_note(&self) -> String {
-        if self.later.is_empty() {
+    /// What was found and is not enough to start with, in brackets; empty = nothing.
+    pub(crate) fn unusable(&self) -> String {
+        let later = self
+            .later
+            .iter()
+            .map(|name| format!("{name}: not yet, it comes with the issue \"Every signal\""));
+        let keys = self.keys.iter().map(|key| {
+            format!(
+                "{}: no model of it is known, write config.toml by hand",
+                key.variable
+            )
+        });
+        let notes: Vec<String> = later.chain(keys).collect();
+        if notes.is_empty() {
             String::new()
         } else {
-            format!(
-                " ({} found; not yet: comes with the issue \"Every signal\")",
-                self.later.join(" and ")
-            )
+            format!(" (found {})", notes.join("; "))
         }
     }
 }

@@ -1,0 +1,56 @@
+//! `baton chat`: talk in the terminal to a profile's chain.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use gateway_core::handoff::redact::Redactor;
+use gateway_core::ids::ProfileId;
+use secrecy::ExposeSecret;
+
+use super::outcome::{Exit, Failure};
+use super::{Surroundings, block_on};
+use crate::config::{DEFAULT_PROFILE, Settings, did_you_mean};
+use crate::logging;
+
+pub(crate) fn run(profile: Option<&str>, around: &Surroundings) -> Result<Exit, Failure> {
+    let loaded = around.loaded()?;
+    let settings = loaded.settings;
+    let profile = ProfileId::new(profile.unwrap_or(DEFAULT_PROFILE));
+    known(&profile, &settings)?;
+    let _logs = logging::init(&settings.root, redact(&settings));
+    block_on(talk(settings, profile))??;
+    Ok(Exit::Done)
+}
+
+/// The call site of the terminal conversation.
+async fn talk(_settings: Settings, _profile: ProfileId) -> Result<(), Failure> {
+    Err(Failure::failed(anyhow!(
+        "not wired: the conversation itself"
+    )))
+}
+
+fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {
+    if settings.profiles.contains_key(profile) {
+        return Ok(());
+    }
+    let names: Vec<&str> = settings.profiles.keys().map(ProfileId::as_str).collect();
+    let guess = did_you_mean(profile.as_str(), names.iter().copied());
+    Err(Failure::usage(anyhow!(
+        "there is no profile {:?}{guess}. Configured: {}.",
+        profile.as_str(),
+        names.join(", ")
+    )))
+}
+
+/// Takes the secrets the settings name, and whatever looks like one, out of every log line.
+fn redact(settings: &Settings) -> logging::Redact {
+    let secrets = settings
+        .subscriptions
+        .values()
+        .filter_map(|subscription| subscription.secret());
+    let secrets: Vec<String> = secrets
+        .map(|secret| secret.expose_secret().to_owned())
+        .collect();
+    let redactor = Redactor::new(&secrets);
+    Arc::new(move |line| redactor.redact(line).into_owned())
+}
