@@ -21,7 +21,9 @@ use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSetting
 pub enum ProvideError {
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables")]
+    #[error(
+        "the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables"
+    )]
     Client(#[from] reqwest::Error),
     #[error("it plays a script, and none was given")]
     NoScript,
@@ -67,7 +69,12 @@ pub fn one(
             hidden: vec![settings.root.0.clone()],
             now,
         })),
-        ProviderSettings::Anthropic { base_url, key, max_tokens, .. } => Arc::new(AnthropicHttp::new(AnthropicSettings {
+        ProviderSettings::Anthropic {
+            base_url,
+            key,
+            max_tokens,
+            ..
+        } => Arc::new(AnthropicHttp::new(AnthropicSettings {
             subscription: slug,
             base_url: base_url.clone(),
             key: key.resolve()?,
@@ -75,14 +82,16 @@ pub fn one(
             client: shared(client)?,
             now,
         })),
-        ProviderSettings::OpenAi { base_url, key, .. } => Arc::new(OpenAiHttp::new(OpenAiSettings {
-            subscription: slug,
-            base_url: base_url.clone(),
-            key: key.as_ref().map(|key| key.resolve()).transpose()?,
-            max_tokens: None,
-            client: shared(client)?,
-            now,
-        })),
+        ProviderSettings::OpenAi { base_url, key, .. } => {
+            Arc::new(OpenAiHttp::new(OpenAiSettings {
+                subscription: slug,
+                base_url: base_url.clone(),
+                key: key.as_ref().map(|key| key.resolve()).transpose()?,
+                max_tokens: None,
+                client: shared(client)?,
+                now,
+            }))
+        }
         ProviderSettings::Scripted => return Err(ProvideError::NoScript),
     })
 }
@@ -105,11 +114,16 @@ fn refuse_what_cannot_be_enforced(
     providers: &BTreeMap<SubscriptionId, SharedProvider>,
 ) -> Result<(), StartError> {
     for profile in settings.profiles.values() {
-        let Some(level) = profile.permissions else { continue };
+        let Some(level) = profile.permissions else {
+            continue;
+        };
         for route in &profile.chain {
             let provider = providers.get(&route.subscription);
             if let Some(Err(why)) = provider.map(|provider| provider.check_permissions(level)) {
-                return Err(StartError::Permission(format!("profiles.{}.permissions: {why}", profile.id)));
+                return Err(StartError::Permission(format!(
+                    "profiles.{}.permissions: {why}",
+                    profile.id
+                )));
             }
         }
     }
