@@ -8,7 +8,7 @@ use gateway_core::ids::ProfileId;
 use secrecy::ExposeSecret;
 
 use super::outcome::{Exit, Failure};
-use super::{Surroundings, block_on};
+use super::{Surroundings, block_on, executable};
 use crate::config::{DEFAULT_PROFILE, Settings, did_you_mean};
 use crate::logging;
 
@@ -18,15 +18,8 @@ pub(crate) fn run(profile: Option<&str>, around: &Surroundings) -> Result<Exit, 
     let profile = ProfileId::new(profile.unwrap_or(DEFAULT_PROFILE));
     known(&profile, &settings)?;
     let _logs = logging::init(&settings.root, redact(&settings));
-    block_on(talk(settings, profile))??;
+    block_on(crate::chat::run(settings, profile, executable()?))??;
     Ok(Exit::Done)
-}
-
-/// The call site of the terminal conversation.
-async fn talk(_settings: Settings, _profile: ProfileId) -> Result<(), Failure> {
-    Err(Failure::failed(anyhow!(
-        "not wired: the conversation itself"
-    )))
 }
 
 fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {
