@@ -1,4 +1,10 @@
 //! The provider against small shell scripts that behave as the real program does in rare moments: silent, deaf, gone.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests: a surprise is a failed test"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -2,6 +2,12 @@
 //!
 //! The program is `BATON_TEST_CLAUDE`, or what `npm install` left under `<workspace>/.tools`. Without it a test says
 //! SKIPPED and why; with `BATON_REQUIRE_REAL=1` it fails instead.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests: a surprise is a failed test"
+)]
 
 mod mock;
 
