@@ -77,6 +77,8 @@ impl World {
             ),
             ("ANTHROPIC_BASE_URL".to_owned(), mock.url()),
             ("CANARY".to_owned(), "canary-environment".to_owned()),
+            // Lets `full` be tried as root, which the program (and so the provider) refuses otherwise.
+            ("IS_SANDBOX".to_owned(), "1".to_owned()),
         ]);
         if logged_in {
             env.insert("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "dummy".to_owned());
@@ -399,6 +401,25 @@ async fn edit_changes_files_inside_and_nothing_else() {
         assert_ne!(turn.outcome(call).0, CallOutcome::Completed, "{call}");
     }
     assert!(world.path("work/new.txt").exists() && !world.path("new.txt").exists());
+    world.assert_no_canary();
+}
+
+#[tokio::test]
+async fn full_runs_commands_and_still_takes_no_settings_or_memory_of_the_person() {
+    let Some(world) = World::new(Vec::new()).await else {
+        return;
+    };
+    let command = json!({"command": "echo from the shell > made.txt", "description": "x"});
+    world
+        .mock
+        .reply(Reply::tools(&[("shell", "Bash", command)]));
+    world.mock.reply(Reply::text(&["Done."]));
+    let turn = world
+        .turn("run it", |request| request.permissions = Permissions::Full)
+        .await;
+    assert_eq!(turn.answer(), "Done.");
+    assert_eq!(turn.outcome("shell").0, CallOutcome::Completed);
+    assert!(world.path("work/made.txt").exists());
     world.assert_no_canary();
 }
 

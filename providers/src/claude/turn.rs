@@ -27,6 +27,7 @@ const LEAVE: Duration = Duration::from_secs(5);
 const POLITE: Duration = Duration::from_secs(2);
 /// The most of the earlier conversation that is sent as text, in bytes.
 const CONTEXT_BYTES: usize = 64 * 1024;
+const NO_ANSWER: &str = "claude had no answer within";
 
 /// Runs the attempt.
 pub(super) async fn run(
@@ -50,14 +51,14 @@ pub(super) async fn run(
             }
         };
         if !allowed {
-            let word = tokio::select! {
-                word = &mut request.go => word.is_ok(),
-                () = stop.stopped() => false,
-                () = &mut deadline => false,
+            let instead = tokio::select! {
+                word = &mut request.go => word.is_err().then_some(AttemptEnd::Stopped),
+                () = stop.stopped() => Some(AttemptEnd::Stopped),
+                () = &mut deadline => Some(timed_out(NO_ANSWER, request.limits.deadline)),
             };
-            if !word {
-                child.reap().await;
-                return AttemptEnd::Stopped; // nothing was sent
+            if let Some(end) = instead {
+                child.reap().await; // nothing was sent
+                return end;
             }
             allowed = true;
         }
@@ -317,7 +318,7 @@ impl Turn<'_> {
         Ended::For(match why {
             Why::Stopped => AttemptEnd::Stopped,
             Why::Silent => timed_out("claude said nothing for", self.request.limits.silence),
-            Why::Deadline => timed_out("claude had no answer within", self.request.limits.deadline),
+            Why::Deadline => timed_out(NO_ANSWER, self.request.limits.deadline),
             Why::Billed(key) => AttemptEnd::Failed(billed(&key)),
             Why::Result | Why::Exit => return self.after_exit(exit),
         })
