@@ -159,10 +159,20 @@ fn usable_workdir(workdir: &Path, permissions: Permissions) -> Result<PathBuf, S
     Ok(resolved)
 }
 
-/// Folders no file tool may reach, as named and with links resolved.
+/// What no file tool may reach, as named and with links resolved: the settings' folders, the login's folder and its
+/// account file beside it (`~/.claude.json`), and what shows the environment of processes.
 fn hidden(claude: &Claude) -> Vec<PathBuf> {
+    let login = claude.0.folder();
+    let beside = login.iter().flat_map(|folder| {
+        [".json", ".json.backup"].map(|suffix| {
+            let mut name = folder.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        })
+    });
     let mut paths: Vec<PathBuf> = ["/proc", "/sys", "/dev"].map(PathBuf::from).into();
-    for path in claude.0.hidden.iter().cloned().chain(claude.0.folder()) {
+    let named = claude.0.hidden.iter().cloned();
+    for path in named.chain(beside).chain(login.clone()) {
         paths.extend(
             path.canonicalize()
                 .ok()
@@ -432,6 +442,27 @@ mod tests {
         let told = earlier(&[exchange("old", &long), exchange("new", "a")]).unwrap();
         assert!(told.contains("new") && !told.contains("old"));
         assert!(earlier(&[exchange("old", &long)]).is_none());
+    }
+
+    #[test]
+    fn the_login_its_account_file_and_the_gateway_are_hidden() {
+        let claude = Claude::new(crate::claude::ClaudeSettings {
+            binary: None,
+            home: Some("/home/ann/.claude".into()),
+            env: std::collections::BTreeMap::new(),
+            subscription: "one".into(),
+            hidden: vec!["/home/ann/.baton".into()],
+            now: std::sync::Arc::new(|| jiff::Timestamp::UNIX_EPOCH),
+        });
+        let paths = hidden(&claude);
+        for path in [
+            "/proc",
+            "/home/ann/.baton",
+            "/home/ann/.claude",
+            "/home/ann/.claude.json",
+        ] {
+            assert!(paths.contains(&PathBuf::from(path)), "{path}");
+        }
     }
 
     #[test]
