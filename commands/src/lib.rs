@@ -1,1 +1,102 @@
-//! commands
+//! Slash commands: one file each with its spec, its pure `run` and its test. [`COMMANDS`] is the one table every surface,
+//! the help and the terminal derive from. A command reads a [`View`] and returns words and effects; it does nothing.
+
+mod help;
+mod model;
+mod nearest;
+mod new;
+mod resume_handoff;
+mod status;
+mod stop;
+mod usage;
+mod view;
+mod when;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
+use gateway_core::message::Audience;
+
+pub use view::{Because, EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
+
+/// One command: what surfaces show, and what it answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    pub spec: CommandSpec,
+    /// From the rest of the line and the view to the reply. Pure.
+    pub run: fn(args: &str, view: &View) -> CommandReply,
+}
+
+/// Every command of this version, in the order help shows them.
+pub const COMMANDS: &[Command] = &[
+    resume_handoff::COMMAND,
+    status::COMMAND,
+    usage::COMMAND,
+    model::COMMAND,
+    stop::COMMAND,
+    new::COMMAND,
+    help::COMMAND,
+];
+
+/// The specs alone, for platforms that register them.
+pub fn specs() -> impl Iterator<Item = &'static CommandSpec> + Clone {
+    COMMANDS.iter().map(|command| &command.spec)
+}
+
+/// Finds a command by its name or an alias, without regard to case. Never by a beginning: `/resume` is not `/resume-handoff`.
+pub fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| {
+        let mut names = std::iter::once(&command.spec.name).chain(command.spec.aliases);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Answers a command; an unknown one gets the nearest name, an operators' one is refused to others.
+pub fn dispatch(name: &str, args: &str, view: &View) -> CommandReply {
+    match find(name) {
+        Some(command) if command.spec.operators_only && !view.is_operator() => {
+            to_asker(format!("/{} is for operators only.", command.spec.name))
+        }
+        Some(command) => (command.run)(args.trim(), view),
+        None => unknown(name),
+    }
+}
+
+fn unknown(name: &str) -> CommandReply {
+    let names = specs().map(|spec| spec.name);
+    to_asker(match nearest::nearest(name, names) {
+        Some(near) => {
+            format!("There is no command /{name}. Did you mean /{near}? /help lists all of them.")
+        }
+        None => format!("There is no command /{name}. /help lists all of them."),
+    })
+}
+
+/// A reply only the asker sees, without effects.
+fn to_asker(text: impl Into<String>) -> CommandReply {
+    CommandReply {
+        text: text.into(),
+        audience: Audience::Asker,
+        effects: Vec::new(),
+    }
+}
+
+/// A reply everyone sees.
+fn to_everyone(text: impl Into<String>, effects: Vec<CommandEffect>) -> CommandReply {
+    CommandReply {
+        text: text.into(),
+        audience: Audience::Everyone,
+        effects,
+    }
+}
+
+/// `1 message`, `2 messages`.
+fn count(n: usize, noun: &str) -> String {
+    match n {
+        1 => format!("1 {noun}"),
+        _ => format!("{n} {noun}s"),
+    }
+}

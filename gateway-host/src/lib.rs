@@ -1,5 +1,143 @@
-//! The process: assembly and effects.
+//! The process: assembly and effects. Decisions live in `gateway-core`; here they meet the store, the providers, the
+//! plugins and the people. `Gateway::start` is the whole wiring.
 
+pub mod chat;
+pub mod cli;
+pub mod clock;
 pub mod config;
+pub mod delivery;
+pub mod demo;
+pub mod effects;
+pub mod handoffs;
+pub mod instance;
+pub mod intake;
+pub mod logging;
 pub mod plugins;
+pub mod provide;
+pub mod sessions;
+pub mod slash;
 pub mod store;
+pub mod turn;
+pub mod usage;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gateway_core::handoff::redact::Redactor;
+use gateway_core::ids::SubscriptionId;
+use gateway_core::message::Inbound;
+use platforms::Platform;
+use providers::SharedProvider;
+use tracing::{info, warn};
+
+use clock::Clock;
+use config::Settings;
+use effects::Effects;
+use instance::{Instance, InstanceError};
+use plugins::PluginSet;
+use sessions::Sessions;
+use store::{Store, StoreError};
+use usage::Registry;
+
+/// What a gateway is made of; tests and the demo bring their own parts.
+pub struct Parts {
+    pub settings: Settings,
+    pub clock: Arc<dyn Clock>,
+    pub store: Arc<dyn Store>,
+    pub platforms: Vec<Arc<dyn Platform>>,
+    /// Providers in place of the ones the settings name.
+    pub providers: BTreeMap<SubscriptionId, SharedProvider>,
+    /// The program that probes plugins in a child process.
+    pub executable: PathBuf,
+}
+
+/// Why a gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error("{0}")]
+    Plugin(String),
+    #[error("{0}")]
+    Permission(String),
+}
+
+/// A running gateway.
+pub struct Gateway {
+    effects: Arc<Effects>,
+    sessions: Arc<Sessions>,
+    _instance: Instance,
+}
+
+impl Gateway {
+    /// Wires everything, seals what a dead process left, and is ready.
+    pub async fn start(parts: Parts) -> Result<Self, StartError> {
+        let Parts { settings, clock, store, platforms, providers: given, executable } = parts;
+        let redactor = redactor(&settings);
+        let instance = Instance::start(&settings.root)?;
+        let providers = provide::all(&settings, &clock, given)?;
+        let (plugins, problems) = PluginSet::load(&settings, &executable).await;
+        for problem in problems {
+            if problem.required {
+                return Err(StartError::Plugin(problem.to_string()));
+            }
+            warn!(%problem, "a plugin is not in use");
+        }
+        let effects = Arc::new(Effects {
+            registry: Registry::new(&settings, Arc::clone(&store)),
+            sheets: turn::prologue::Sheets::default(),
+            platforms: platforms.into_iter().map(|platform| (platform.name(), platform)).collect(),
+            instance: instance.id().to_owned(),
+            settings,
+            clock,
+            store,
+            plugins,
+            providers,
+            redactor,
+        });
+        let sealed = intake::recover(&effects).await?;
+        effects.store.sweep(effects.now()).await?;
+        info!(sealed, instance = %effects.instance, "ready");
+        Ok(Self { effects, sessions: Arc::new(Sessions::default()), _instance: instance })
+    }
+
+    /// Takes one message or command from a platform.
+    pub async fn receive(&self, inbound: Inbound) {
+        intake::receive(inbound, &self.sessions, &self.effects).await;
+    }
+
+    /// Waits until no turn runs.
+    pub async fn idle(&self) {
+        self.sessions.idle().await;
+    }
+
+    /// The doors, for commands and tests.
+    pub fn effects(&self) -> &Arc<Effects> {
+        &self.effects
+    }
+
+    /// The lanes, for commands and tests.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+
+    /// Cuts and seals what runs, then ends the plugins. Never hangs on a stuck one.
+    pub async fn shutdown(self) {
+        self.sessions.drain().await;
+        // Whoever still holds the effects keeps the plugins; they end with the last holder.
+        if let Ok(effects) = Arc::try_unwrap(self.effects) {
+            effects.plugins.shutdown().await;
+        }
+    }
+}
+
+/// Knows every secret the settings name, so that none is stored or shown.
+fn redactor(settings: &Settings) -> Redactor {
+    use secrecy::ExposeSecret;
+    let secrets = settings.subscriptions.values().filter_map(|subscription| subscription.secret());
+    let secrets: Vec<String> = secrets.map(|secret| secret.expose_secret().to_owned()).collect();
+    Redactor::new(secrets.iter().map(String::as_str))
+}

@@ -1,6 +1,10 @@
 //! Platforms translate: their own events to [`Inbound`](gateway_core::message::Inbound), our
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
+pub mod console;
+pub mod recording;
+pub mod split;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

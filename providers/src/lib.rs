@@ -8,9 +8,18 @@
 //! * dropping the handle stops and reaps as well;
 //! * the attempt's own deadline and silence limit are kept even if the other side says nothing.
 
+pub mod anthropic_http;
 pub mod claude;
 pub mod environment;
+pub mod http;
+#[cfg(any(test, feature = "loopback"))]
+pub mod loopback;
+pub mod openai_http;
 pub mod process;
+pub mod scripted;
+mod sse;
+
+pub use http::install_tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;

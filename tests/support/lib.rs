@@ -1,1 +1,307 @@
-//! Support.
+//! The product from outside, in one process: a gateway with real plugins and a real store over scripted providers, a
+//! recording chat surface and a clock that is moved by hand.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::ids::{InboundId, ProfileId, SessionKey, SubscriptionId, TurnId};
+use gateway_core::message::{Content, Inbound, Origin, ReplyTarget, Sender, Standing};
+use gateway_core::route::{Billing, Route};
+use gateway_host::clock::{Clock, MovedClock};
+use gateway_host::config::{
+    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings, SubscriptionSettings,
+};
+use gateway_host::store::Store;
+use gateway_host::store::sqlite::SqliteStore;
+use gateway_host::{Gateway, Parts};
+use jiff::{SignedDuration, Timestamp};
+use platforms::recording::{Record, Recording};
+use providers::scripted::Scripted;
+use providers::{Permissions, SharedProvider};
+use serde_json::json;
+
+/// The recording surface's name.
+pub const SURFACE: &str = "recording";
+
+/// The program under test, beside the test executable; both are built by the same cargo command.
+pub fn baton() -> PathBuf {
+    target_folder().join("baton")
+}
+
+/// `target/<profile>`.
+pub fn target_folder() -> PathBuf {
+    let here = std::env::current_exe().expect("a test knows its own file");
+    let deps = here.parent().expect("a test executable lies in a folder");
+    deps.parent().expect("test executables lie in target/<profile>/deps").to_owned()
+}
+
+/// A world to be.
+pub struct Builder {
+    subscriptions: Vec<(String, Billing)>,
+    chain: Option<Vec<String>>,
+    plugins: Vec<(String, PluginUse)>,
+    permissions: Option<Permissions>,
+    deadline: Duration,
+    silence: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let on = || PluginUse { enabled: true, required: true, budget_ms: BTreeMap::new(), config: json!({}) };
+        Self {
+            subscriptions: Vec::new(),
+            chain: None,
+            plugins: vec![("quota".into(), on()), ("handoff".into(), on())],
+            permissions: None,
+            deadline: Duration::from_secs(60),
+            silence: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Builder {
+    /// Adds a subscription of a plan; the chain is `name/m` in this order unless set.
+    pub fn plan(mut self, name: &str) -> Self {
+        self.subscriptions.push((name.into(), Billing::Plan));
+        self
+    }
+
+    /// Adds a metered one.
+    pub fn metered(mut self, name: &str) -> Self {
+        self.subscriptions.push((name.into(), Billing::Metered));
+        self
+    }
+
+    /// Sets the chain.
+    pub fn chain(mut self, routes: &[&str]) -> Self {
+        self.chain = Some(routes.iter().map(|route| (*route).into()).collect());
+        self
+    }
+
+    /// Switches a plugin off.
+    pub fn without(mut self, plugin: &str) -> Self {
+        for (name, usage) in &mut self.plugins {
+            if name == plugin {
+                usage.enabled = false;
+                usage.required = false;
+            }
+        }
+        self
+    }
+
+    /// What the agent may do, in place of the surface's default.
+    pub fn permissions(mut self, level: Permissions) -> Self {
+        self.permissions = Some(level);
+        self
+    }
+
+    /// The attempt's bounds.
+    pub fn limits(mut self, deadline: Duration, silence: Duration) -> Self {
+        (self.deadline, self.silence) = (deadline, silence);
+        self
+    }
+
+    /// Starts everything.
+    pub async fn build(self) -> World {
+        providers::install_tls();
+        let home = tempfile::tempdir().expect("a temporary home");
+        let scripted: BTreeMap<_, _> =
+            self.subscriptions.iter().map(|(name, _)| (name.clone(), Scripted::in_folder(home.path().join("transcripts").join(name)))).collect();
+        let settings = self.settings(home.path());
+        let clock = MovedClock::default();
+        let surface = Arc::new(Recording::new(SURFACE));
+        let (gateway, store) = start(&settings, &clock, &surface, &scripted).await;
+        World { gateway: Some(gateway), store, settings, clock, surface, scripted, home, said: 0 }
+    }
+
+    fn settings(&self, home: &Path) -> Settings {
+        let root = RootPath(home.to_owned());
+        let subscription = |(name, billing): &(String, Billing)| {
+            let id = SubscriptionId::new(name);
+            let settings = SubscriptionSettings { id: id.clone(), slug: id.clone(), billing: *billing, provider: ProviderSettings::Scripted };
+            (id, settings)
+        };
+        let chain = self.chain.clone().unwrap_or_else(|| self.subscriptions.iter().map(|(name, _)| format!("{name}/m")).collect());
+        let profile = ProfileSettings {
+            id: ProfileId::new(DEFAULT_PROFILE),
+            home: root.profile(&ProfileId::new(DEFAULT_PROFILE)),
+            chain: chain.iter().map(|route| route.parse::<Route>().expect("a route")).collect(),
+            workdir: home.to_owned(),
+            permissions: self.permissions,
+            plugins: self.plugins.iter().cloned().collect(),
+            attempt_deadline: self.deadline,
+            silence: self.silence,
+        };
+        Settings {
+            usage_snapshot: root.usage_file(),
+            subscriptions: self.subscriptions.iter().map(subscription).collect(),
+            profiles: BTreeMap::from([(profile.id.clone(), profile)]),
+            plugins: BTreeMap::new(),
+            root,
+        }
+    }
+}
+
+async fn start(
+    settings: &Settings,
+    clock: &MovedClock,
+    surface: &Arc<Recording>,
+    scripted: &BTreeMap<String, Scripted>,
+) -> (Gateway, Arc<dyn Store>) {
+    let store = SqliteStore::open(&settings.root.store_file()).await.expect("a store in a fresh home");
+    let store: Arc<dyn Store> = Arc::new(store);
+    let shared = |(name, provider): (&String, &Scripted)| {
+        (SubscriptionId::new(name), Arc::new(provider.clone()) as SharedProvider)
+    };
+    let gateway = Gateway::start(Parts {
+        settings: settings.clone(),
+        clock: Arc::new(clock.clone()),
+        store: Arc::clone(&store),
+        platforms: vec![surface.clone()],
+        providers: scripted.iter().map(shared).collect(),
+        executable: baton(),
+    })
+    .await
+    .expect("a gateway starts");
+    (gateway, store)
+}
+
+/// A gateway and everything around it.
+pub struct World {
+    gateway: Option<Gateway>,
+    pub store: Arc<dyn Store>,
+    pub settings: Settings,
+    pub clock: MovedClock,
+    pub surface: Arc<Recording>,
+    scripted: BTreeMap<String, Scripted>,
+    pub home: tempfile::TempDir,
+    said: u64,
+}
+
+/// What one message led to.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub turn: Option<TurnId>,
+    pub status: Vec<String>,
+    pub answer: Option<String>,
+    pub notices: Vec<String>,
+    pub times_done: usize,
+}
+
+impl World {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The scripted provider behind a subscription.
+    pub fn sub(&self, name: &str) -> &Scripted {
+        self.scripted.get(name).unwrap_or_else(|| panic!("no subscription {name}"))
+    }
+
+    pub fn gateway(&self) -> &Gateway {
+        self.gateway.as_ref().expect("the gateway runs")
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn pass(&self, time: SignedDuration) {
+        self.clock.advance(time);
+    }
+
+    /// Says something and waits until no turn runs.
+    pub async fn say(&mut self, text: &str) -> Shown {
+        let before = self.surface.record().turns();
+        self.send(text).await;
+        self.gateway().idle().await;
+        let record = self.surface.record();
+        let turn = record.turns().into_iter().find(|turn| !before.contains(turn));
+        shown(&record, turn)
+    }
+
+    /// Says something and does not wait for its end.
+    pub async fn send(&mut self, text: &str) {
+        let inbound = self.inbound(Content::Text(text.into()), Origin::Human);
+        self.gateway().receive(inbound).await;
+    }
+
+    /// Runs a command; returns its answer.
+    pub async fn command(&mut self, line: &str) -> String {
+        let (name, args) = line.split_once(' ').unwrap_or((line, ""));
+        let before = self.surface.record().replies().len();
+        let inbound = self.inbound(Content::Command { name: name.into(), args: args.into() }, Origin::Human);
+        self.gateway().receive(inbound).await;
+        let record = self.surface.wait_for(|record| record.replies().len() > before).await;
+        record.replies().get(before).map(|(text, _)| (*text).to_owned()).unwrap_or_default()
+    }
+
+    /// A message as it would arrive.
+    pub fn inbound(&mut self, content: Content, origin: Origin) -> Inbound {
+        self.said += 1;
+        Inbound {
+            id: InboundId::new(format!("{}-{}", self.said, uuid::Uuid::new_v4())),
+            profile: ProfileId::new(DEFAULT_PROFILE),
+            session: SessionKey::new("agent:main:recording:chat"),
+            sender: Sender { id: "ann".into(), name: "Ann".into(), standing: Standing::Operator },
+            origin,
+            target: ReplyTarget { platform: SURFACE.into(), address: "chat".into() },
+            received_at: self.clock.now(),
+            content,
+        }
+    }
+
+    /// Publishes `usage.json` as another gateway would: these are spent until then.
+    pub fn publish_spent(&self, spent: &[(&str, SignedDuration)]) {
+        let now = self.now();
+        let account = |(slug, until): &(&str, SignedDuration)| {
+            json!({ "provider_slug": slug, "observed_at": now.to_string(), "windows": [
+                { "key": "seven_day", "pct": 100, "status": "rejected", "resets_at": (now + *until).to_string() },
+            ]})
+        };
+        let accounts: Vec<_> = spent.iter().map(account).collect();
+        let text = json!({ "schema": 6, "providers": [{ "id": "claude", "accounts": accounts }] }).to_string();
+        let file = &self.settings.usage_snapshot;
+        std::fs::create_dir_all(file.parent().expect("it lies below the root")).expect("a folder");
+        let beside = file.with_extension("new");
+        write(&beside, text.as_bytes());
+        std::fs::rename(&beside, file).expect("an atomic save");
+    }
+
+    /// Stops the gateway in order and starts another on the same home.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        let (gateway, store) = start(&self.settings, &self.clock, &self.surface, &self.scripted).await;
+        (self.gateway, self.store) = (Some(gateway), store);
+    }
+
+    /// Stops the gateway in order.
+    pub async fn stop(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.shutdown().await;
+        }
+    }
+}
+
+/// What a turn showed.
+pub fn shown(record: &Record, turn: Option<TurnId>) -> Shown {
+    let owned = |texts: Vec<&str>| texts.into_iter().map(ToOwned::to_owned).collect();
+    match &turn {
+        None => Shown { turn, status: Vec::new(), answer: None, notices: Vec::new(), times_done: 0 },
+        Some(id) => Shown {
+            status: owned(record.status_lines(id)),
+            answer: record.answer(id).map(ToOwned::to_owned),
+            notices: owned(record.notices(id)),
+            times_done: record.times_done(id),
+            turn: turn.clone(),
+        },
+    }
+}
+
+/// Writes a file of a test.
+#[expect(clippy::disallowed_methods, reason = "a test's own file, not state")]
+pub fn write(file: &Path, bytes: &[u8]) {
+    std::fs::write(file, bytes).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+}

@@ -2,8 +2,16 @@
 //! script to replay.
 
 pub mod assemble;
+pub mod cut;
+pub mod merge;
+pub mod name;
 pub mod redact;
 pub mod render;
+pub mod think;
+pub mod validity;
+
+#[cfg(test)]
+mod tests;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -30,7 +38,8 @@ pub struct Handoff {
     pub reason: String,
     /// The route that was live at the cut; `None` = none had started.
     pub route: Option<Route>,
-    /// The pending request, whole and verbatim.
+    /// The pending request, whole and verbatim. After cuts in a row: every request that got no answer, oldest first,
+    /// each whole and verbatim, with [`assemble::LATER_REQUEST`] between them.
     pub request: String,
     pub request_id: InboundId,
     /// Visible text already reported, redacted; empty = none.

@@ -1,10 +1,20 @@
 //! The usage registry's records: quota windows and observations of them. Decisions about them live beside this file.
 //! `None` is unknown everywhere, never zero and never "no such window".
 
+pub mod blocking;
+pub mod identity;
+pub mod instant;
+pub mod lenient;
+pub mod merge;
+pub mod portal;
+pub mod refusal;
+pub mod scope;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::SubscriptionId;
+use crate::plan::WindowView;
 
 /// What a window limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,4 +68,19 @@ pub struct Reading {
     pub duration_mins: Option<u32>,
     pub observed_at: Option<Timestamp>,
     pub source: ReadingSource,
+}
+
+impl Reading {
+    /// Borrows the reading as the gate looks at it.
+    pub fn view(&self) -> WindowView<'_> {
+        WindowView {
+            id: &self.window,
+            scope: scope::view(self.scope.as_ref()),
+            status: self.status,
+            used_pct: self.used_pct,
+            resets_at_ms: self.resets_at.map(Timestamp::as_millisecond),
+            observed_at_ms: self.observed_at.map(Timestamp::as_millisecond),
+            source: self.source,
+        }
+    }
 }

@@ -1,21 +1,106 @@
 //! Configuration in its three stages: as written (`written.rs`), resolved (this file), in use (held by who uses it).
 //! Unknown keys are errors that suggest the nearest name; a key of a part not built yet is refused with "not yet".
+//!
+//! The way of a file: `document.rs` parses it and lays profiles' files over the root's, `check.rs` walks it along the
+//! schema, `resolve.rs` turns it into [`Settings`]. Each stage adds what it finds to one list of problems, so that a
+//! person sees everything at once.
+
+mod check;
+mod document;
+mod duration;
+mod environment;
+mod load;
+mod nearest;
+mod not_yet;
+mod problem;
+mod resolve;
+mod secret;
+mod show;
+mod written;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::ids::{ProfileId, SubscriptionId};
-use gateway_core::route::{Billing, Route};
+use gateway_core::route::{Billing, Chain, ChainEntry, Route};
 use providers::Permissions;
+use secrecy::SecretString;
+
+pub use document::{KeyPath, Place};
+pub use duration::{parse as parse_duration, show as show_duration};
+pub use environment::{CannotExpand, Environment};
+pub use load::{Loaded, check_text, load};
+pub use nearest::did_you_mean;
+pub use problem::{ConfigError, Problem, Severity};
+pub use secret::{SecretError, SecretRef};
+pub use show::{Origin, Row, rows};
+pub use written::schema;
 
 /// `BATON_HOME`, default `~/.baton`: shared by all profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootPath(pub PathBuf);
 
+impl RootPath {
+    /// The root the environment names.
+    pub fn find(environment: &Environment) -> Result<Self, CannotExpand> {
+        let text = environment.get("BATON_HOME").unwrap_or("~/.baton");
+        environment.expand(text, &environment.workdir).map(Self)
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// The embedded store.
+    pub fn store_file(&self) -> PathBuf {
+        self.0.join("state").join("baton.db")
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
+    pub fn plugins(&self) -> PathBuf {
+        self.0.join("plugins")
+    }
+
+    pub fn profiles(&self) -> PathBuf {
+        self.0.join("profiles")
+    }
+
+    /// Where the registry is published, and read unless `usage.snapshot` says otherwise.
+    pub fn usage_file(&self) -> PathBuf {
+        self.0.join("var/usage-portal/site/usage.json")
+    }
+
+    /// The home of a profile: the root itself for `default`.
+    pub fn profile(&self, id: &ProfileId) -> ProfilePath {
+        if id.as_str() == DEFAULT_PROFILE {
+            ProfilePath(self.0.clone())
+        } else {
+            ProfilePath(self.profiles().join(id.as_str()))
+        }
+    }
+}
+
 /// A profile's home: the root itself for `default`, else `<root>/profiles/<name>`. Never interchangeable with the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfilePath(pub PathBuf);
+
+impl ProfilePath {
+    /// Where sealed handoffs also stand as plain files for people.
+    pub fn handoffs(&self) -> PathBuf {
+        self.0.join("state").join("turn-handoff")
+    }
+}
+
+/// The profile that lives in the root itself.
+pub const DEFAULT_PROFILE: &str = "default";
 
 /// The whole configuration, resolved and checked.
 #[derive(Debug, Clone)]
@@ -28,6 +113,34 @@ pub struct Settings {
     pub usage_snapshot: PathBuf,
 }
 
+impl Settings {
+    /// The profile of this name; one that is not configured has an empty chain, and so says what is wrong when asked.
+    pub fn profile(&self, id: &ProfileId) -> Arc<ProfileSettings> {
+        let known = self.profiles.get(id).cloned();
+        Arc::new(known.unwrap_or_else(|| ProfileSettings {
+            id: id.clone(),
+            home: self.root.profile(id),
+            chain: Vec::new(),
+            workdir: self.root.0.clone(),
+            permissions: Some(Permissions::None),
+            plugins: BTreeMap::new(),
+            attempt_deadline: resolve::ATTEMPT_DEADLINE,
+            silence: resolve::SILENCE,
+        }))
+    }
+
+    /// A route joined with what decisions need to know of its subscription; `None` = that is not configured.
+    pub fn entry(&self, route: &Route) -> Option<ChainEntry> {
+        let subscription = self.subscriptions.get(&route.subscription)?;
+        Some(ChainEntry {
+            route: route.clone(),
+            slug: subscription.slug.clone(),
+            billing: subscription.billing,
+            group: None,
+        })
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct SubscriptionSettings {
     pub id: SubscriptionId,
@@ -35,6 +148,22 @@ pub struct SubscriptionSettings {
     pub slug: SubscriptionId,
     pub billing: Billing,
     pub provider: ProviderSettings,
+}
+
+impl SubscriptionSettings {
+    /// Where the subscription's secret comes from; `None` = it needs none.
+    pub fn key(&self) -> Option<&SecretRef> {
+        match &self.provider {
+            ProviderSettings::Anthropic { key, .. } => Some(key),
+            ProviderSettings::OpenAi { key, .. } => key.as_ref(),
+            ProviderSettings::Claude { .. } | ProviderSettings::Scripted => None,
+        }
+    }
+
+    /// The subscription's secret, read now; `None` = it needs none, or it is not usable.
+    pub fn secret(&self) -> Option<SecretString> {
+        self.key()?.resolve().ok()
+    }
 }
 
 /// What a provider needs to be built; owned by its own folder in `providers`.
@@ -51,6 +180,7 @@ pub enum ProviderSettings {
         base_url: String,
         key: SecretRef,
         max_tokens: u32,
+        price: Option<Price>,
     },
     /// `provider = "openai"`.
     OpenAi {
@@ -69,13 +199,6 @@ pub struct Price {
     pub output: f64,
 }
 
-/// Where a secret comes from: `*_env` or `*_file`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretRef {
-    Env(String),
-    File(PathBuf),
-}
-
 #[derive(Debug, Clone)]
 pub struct ProfileSettings {
     pub id: ProfileId,
@@ -89,6 +212,24 @@ pub struct ProfileSettings {
     pub attempt_deadline: Duration,
     /// The longest silence of a provider; default 5 minutes.
     pub silence: Duration,
+}
+
+impl ProfileSettings {
+    /// The profile's chain joined with what decisions need to know of each subscription.
+    pub fn chain_for(&self, settings: &Settings) -> Chain {
+        Chain {
+            entries: self
+                .chain
+                .iter()
+                .filter_map(|route| settings.entry(route))
+                .collect(),
+        }
+    }
+
+    /// What the agent may do when the local user talks on the console.
+    pub fn console_permissions(&self) -> Permissions {
+        self.permissions.unwrap_or(Permissions::ReadOnly)
+    }
 }
 
 /// `[plugins.NAME]`.

@@ -1,5 +1,6 @@
 //! What the host tells plugins and what they answer, in plain types: nothing outside `plugins/` sees the ABI.
 
+use std::fmt;
 use std::sync::Arc;
 
 use gateway_core::failure::FailureKind;
@@ -7,8 +8,6 @@ use gateway_core::handoff::{Handoff, StoredHandoff};
 use gateway_core::ids::{ConversationId, HandoffId, ProfileId, SessionKey, TurnId};
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::message::Origin;
-use gateway_core::route::Chain;
-use gateway_core::usage::Reading;
 use jiff::Timestamp;
 
 /// A turn's chain joined with the readings of its subscriptions, in the form plugins read. Built once per change of
@@ -43,9 +42,10 @@ pub struct PrologueAdvice {
     /// Whether a plugin's gate counts as run for this turn.
     pub gated: bool,
     pub status_line: Option<String>,
-    /// Text for the user message; [`gateway_core::handoff::render::REQUEST_PLACEHOLDER`] stands where the host fills the request.
+    /// Text for the user message. It holds one [`gateway_core::handoff::render::REQUEST_PLACEHOLDER`] for each claimed
+    /// handoff that has a request, in the order of `claims`: the host fills in that handoff's own verbatim request.
     pub inject: Option<String>,
-    /// Handoffs to claim with this turn and ack once it answers.
+    /// Handoffs to claim with this turn and ack once it answers; never without `inject`.
     pub claims: Vec<HandoffId>,
 }
 
@@ -100,6 +100,9 @@ pub struct TerminalAdvice {
     pub notice: Vec<String>,
     /// Appended to the terminal text; at most 2,000 characters.
     pub append: Option<String>,
+    /// Whether every plugin that had to be asked answered in time and cleanly. `false` = a document may be missing: the
+    /// journal stays open, and the host seals it with the same function of the core later.
+    pub complete: bool,
 }
 
 /// Where one plugin stands in one profile, for `/plugins` and `baton plugin list`.
@@ -134,9 +137,44 @@ pub enum DisabledBecause {
     Off,
 }
 
-/// What a [`FactSheet`] is built from.
-#[derive(Debug, Clone, Default)]
-pub struct SheetSource<'a> {
-    pub chain: Option<&'a Chain>,
-    pub readings: &'a [Reading],
+/// A plugin that a profile enables and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadProblem {
+    pub profile: ProfileId,
+    pub name: String,
+    pub because: DisabledBecause,
+    /// One sentence that names the file or the key, for people.
+    pub message: String,
+    /// The profile cannot do without it: the gateway refuses to start.
+    pub required: bool,
+}
+
+impl fmt::Display for LoadProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (profile, name) = (&self.profile, &self.name);
+        write!(f, "profiles.{profile}.plugins.{name}: {}", self.message)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Active => f.write_str("active"),
+            Self::Busy => f.write_str("busy"),
+            Self::Disabled(because) => write!(f, "disabled ({because})"),
+        }
+    }
+}
+
+impl fmt::Display for DisabledBecause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Panics => "panics",
+            Self::Slow => "slow",
+            Self::Config => "config",
+            Self::Load => "load",
+            Self::Version => "version",
+            Self::Off => "off",
+        })
+    }
 }

@@ -1,6 +1,10 @@
 //! What survives: sessions, the journal of running turns, handoffs, readings. One trait, one contract suite for every
 //! implementation. Journal rows, seals, claims and acks are durable when the call returns.
 
+pub mod memory;
+mod rules;
+pub mod sqlite;
+
 use async_trait::async_trait;
 use gateway_core::handoff::{Handoff, HandoffState, StoredHandoff};
 use gateway_core::ids::{
@@ -9,7 +13,7 @@ use gateway_core::ids::{
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
-use gateway_core::usage::Reading;
+use gateway_core::usage::{Reading, WindowScope};
 use jiff::Timestamp;
 use providers::Exchange;
 
@@ -88,8 +92,15 @@ pub enum StoreError {
     /// A row that this version cannot understand; named so that it can be looked at.
     #[error("{what} in the store is damaged: {why}")]
     Damaged { what: String, why: String },
-    #[error("no such turn: {0}")]
+    /// Unknown, or ended where an open one is needed.
+    #[error("no such open turn: {0}")]
     NoSuchTurn(TurnId),
+    /// A turn is opened once.
+    #[error("turn {0} exists already")]
+    TurnExists(TurnId),
+    /// The lane has no session yet; [`Store::session`] opens it.
+    #[error("no session on {0} yet")]
+    NoSuchSession(SessionKey),
 }
 
 /// The store. Every method is atomic; methods that change a promise are durable on return.
@@ -113,6 +124,7 @@ pub trait Store: Send + Sync + 'static {
         lane: &Lane,
         now: Timestamp,
     ) -> Result<(SessionRow, Vec<StoredHandoff>), StoreError>;
+    /// Sets or clears the choice of the lane's session, which must be open. It holds for that conversation.
     async fn choose_route(&self, lane: &Lane, route: Option<&Route>) -> Result<(), StoreError>;
     async fn provider_session(
         &self,
@@ -141,7 +153,13 @@ pub trait Store: Send + Sync + 'static {
         row: &TurnRow,
         claims: &[(HandoffId, i64)],
     ) -> Result<bool, StoreError>;
+    /// Adds to the journal of an open turn, all or nothing; an ended turn's journal is final ([`StoreError::NoSuchTurn`]).
+    /// Gives an open turn that had to wait its conversation and its claims, all or nothing; `false` as for `open_turn`.
+    async fn claim_for_turn(&self, row: &TurnRow, claims: &[(HandoffId, i64)]) -> Result<bool, StoreError>;
+    /// The first row of a turn, open or ended; `None` = not here (any more).
+    async fn turn(&self, turn: &TurnId) -> Result<Option<TurnRow>, StoreError>;
     async fn append(&self, turn: &TurnId, entries: &[JournalEntry]) -> Result<(), StoreError>;
+    /// What happened, in order. A damaged entry is left out and logged; empty once the turn's texts were swept away.
     async fn journal(&self, turn: &TurnId) -> Result<Vec<JournalEntry>, StoreError>;
     /// Ends an open turn; ending an ended one changes nothing and returns `false`.
     async fn close_turn(&self, close: &TurnClose) -> Result<bool, StoreError>;
@@ -161,14 +179,17 @@ pub trait Store: Send + Sync + 'static {
     /// Every handoff of the root that is not acked, chained or discarded, newest first.
     async fn handoffs(&self) -> Result<Vec<StoredHandoff>, StoreError>;
     async fn handoff(&self, id: &HandoffId) -> Result<Option<StoredHandoff>, StoreError>;
-    /// Moves a handoff from one state to another if it still has this revision; `false` = it has moved on.
+    /// Moves a handoff from one state to another if it still has this revision; `false` = it has moved on, or there is no
+    /// way from its state to that one (what is over stays over; only [`Store::open_turn`] claims).
     async fn move_handoff(
         &self,
         id: &HandoffId,
         revision: i64,
         to: HandoffState,
     ) -> Result<bool, StoreError>;
-    /// Expires what is past its time, purges ended rows older than 30 days and corrupt ones older than 7; returns the expired.
+    /// Expires armed handoffs past their time and returns them; purges handoffs that have been over for 30 days (corrupt
+    /// ones for 7) since a sweep first saw them so, turns ended 30 days ago, journal and request of turns answered 3 days
+    /// ago, and message ids seen 7 days ago.
     async fn sweep(&self, now: Timestamp) -> Result<Vec<StoredHandoff>, StoreError>;
 
     // --- usage
@@ -178,4 +199,48 @@ pub trait Store: Send + Sync + 'static {
     async fn put_readings(&self, readings: &[Reading]) -> Result<(), StoreError>;
     /// Grows with every change of the readings, across processes: a cheap question before each gate.
     async fn readings_revision(&self) -> Result<i64, StoreError>;
+}
+
+/// Refuses an end that is none, before anything is written.
+fn check_close(close: &TurnClose) -> Result<(), StoreError> {
+    if close.status == TurnStatus::Open {
+        return Err(StoreError::Damaged {
+            what: format!("the end of turn {}", close.turn),
+            why: "a turn cannot end as open".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn sealed_twice(id: &HandoffId) -> StoreError {
+    StoreError::Damaged {
+        what: format!("handoff {id}"),
+        why: "it exists already; nothing was overwritten".to_owned(),
+    }
+}
+
+/// The state a claimed handoff is left in.
+fn settled_as(carried: Carried) -> HandoffState {
+    match carried {
+        Carried::Acked => HandoffState::Acked,
+        Carried::Chained => HandoffState::Chained,
+        Carried::Released => HandoffState::Armed,
+    }
+}
+
+/// A reading as it is kept: a number that is none is unknown.
+fn tidy(reading: &Reading) -> Reading {
+    let mut kept = reading.clone();
+    kept.used_pct = kept.used_pct.filter(|pct| pct.is_finite());
+    kept
+}
+
+/// The text a value is stored as.
+fn document<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("our records have string keys and cannot fail to serialise")
+}
+
+/// The scope as a key; empty = not stated.
+fn scope_text(scope: Option<&WindowScope>) -> String {
+    scope.map(document).unwrap_or_default()
 }

@@ -1,0 +1,54 @@
+//! `/help`: the table, in words.
+
+use gateway_core::command::{CommandReply, CommandSpec};
+use gateway_core::message::Audience;
+
+use crate::view::View;
+use crate::{Command, specs, to_asker};
+
+pub(crate) const COMMAND: Command = Command {
+    spec: CommandSpec {
+        name: "help",
+        aliases: &[],
+        summary: "Lists the commands.",
+        argument: "",
+        audience: Audience::Asker,
+        operators_only: false,
+        while_busy: true,
+    },
+    run,
+};
+
+fn run(_args: &str, view: &View) -> CommandReply {
+    let lines: Vec<String> = specs()
+        .filter(|spec| view.is_operator() || !spec.operators_only)
+        .map(line)
+        .collect();
+    to_asker(lines.join("\n"))
+}
+
+fn line(spec: &CommandSpec) -> String {
+    match spec.argument {
+        "" => format!("/{}: {}", spec.name, spec.summary),
+        argument => format!("/{} {argument}: {}", spec.name, spec.summary),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::view;
+
+    #[test]
+    fn help_is_the_table() {
+        insta::assert_snapshot!(run("", &view()).text, @"
+        /resume-handoff: Previews what a cut turn left behind; consumes nothing.
+        /status: Shows what serves this conversation now, since when and why.
+        /usage: Shows the windows and resets of the subscriptions, with the age of each reading.
+        /model [sub/model | auto]: Shows or chooses the route for this conversation.
+        /stop: Stops the running turn.
+        /new: Starts a new conversation and says what is dropped.
+        /help: Lists the commands.
+        ");
+    }
+}

@@ -1,0 +1,100 @@
+//! Rules of the whole table.
+
+use super::*;
+use crate::fixture::view;
+
+#[test]
+fn names_and_summaries_fit_every_platform() {
+    for spec in specs() {
+        for name in std::iter::once(&spec.name).chain(spec.aliases) {
+            assert!((1..=32).contains(&name.len()), "{name}");
+            assert!(
+                name.bytes()
+                    .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-')),
+                "{name}"
+            );
+        }
+        assert!(
+            (1..=100).contains(&spec.summary.chars().count()),
+            "{}",
+            spec.name
+        );
+    }
+}
+
+#[test]
+fn no_name_or_alias_stands_twice_and_none_takes_a_later_commands_name() {
+    let mut all: Vec<&str> = specs()
+        .flat_map(|spec| std::iter::once(&spec.name).chain(spec.aliases))
+        .copied()
+        .collect();
+    all.extend([
+        "resume",
+        "switch-back",
+        "pause",
+        "handoffs",
+        "plugins",
+        "baton",
+    ]);
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn a_commands_reply_goes_to_the_audience_its_spec_names() {
+    for command in COMMANDS {
+        let reply = (command.run)("", &view());
+        assert_eq!(
+            reply.audience, command.spec.audience,
+            "{}",
+            command.spec.name
+        );
+        assert!(!reply.text.trim().is_empty(), "{}", command.spec.name);
+    }
+}
+
+#[test]
+fn names_are_found_exactly_and_without_case() {
+    let rows = [
+        ("status", Some("status")),
+        ("STATUS", Some("status")),
+        ("resume-handoff", Some("resume-handoff")),
+        ("resume_handoff", Some("resume-handoff")),
+        ("resume", None),
+        ("stat", None),
+        ("", None),
+    ];
+    for (typed, name) in rows {
+        assert_eq!(
+            find(typed).map(|command| command.spec.name),
+            name,
+            "{typed}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_command_is_answered_kindly_and_changes_nothing() {
+    let rows = [
+        (
+            "stats",
+            "There is no command /stats. Did you mean /status? /help lists all of them.",
+        ),
+        (
+            "resume",
+            "There is no command /resume. Did you mean /resume-handoff? /help lists all of them.",
+        ),
+        (
+            "pause",
+            "There is no command /pause. /help lists all of them.",
+        ),
+    ];
+    for (typed, text) in rows {
+        let reply = dispatch(typed, "", &view());
+        assert_eq!(reply.text, text);
+        assert_eq!(reply.audience, Audience::Asker);
+        assert!(reply.effects.is_empty());
+    }
+}

@@ -1,0 +1,258 @@
+//! The newest evidence per window. Several sources speak of one window (an event, a header, the portal's file, a refusal);
+//! exactly one of them counts: the newest, on equal age the one nearer to the provider, then the fuller one.
+//!
+//! A reading stamped more than a minute ahead of the clock loses to any sane one, or a broken clock would own the window
+//! for ever. Rollout readings are for display and never decide.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
+use jiff::Timestamp;
+
+use super::blocking::{self, MAX_AHEAD_MS};
+use super::scope::{self, Reach};
+use super::{Reading, ReadingSource};
+
+/// Returns the newest reading per (subscription, window, scope), in the order the windows first appear.
+pub fn newest(readings: impl IntoIterator<Item = Reading>, now: Timestamp) -> Vec<Reading> {
+    newest_per(readings, now, |reading| {
+        reading.subscription.key().to_owned()
+    })
+}
+
+/// The same with another owner of the windows than the subscription, for example its quota group.
+pub fn newest_per<O: Hash + Eq>(
+    readings: impl IntoIterator<Item = Reading>,
+    now: Timestamp,
+    owner: impl Fn(&Reading) -> O,
+) -> Vec<Reading> {
+    let mut places: HashMap<(O, String, Limits), usize> = HashMap::new();
+    let mut kept: Vec<Reading> = Vec::new();
+    for reading in readings {
+        if reading.source == ReadingSource::Rollout {
+            continue;
+        }
+        match places.entry((
+            owner(&reading),
+            reading.window.clone(),
+            Limits::of(&reading),
+        )) {
+            Entry::Vacant(place) => {
+                place.insert(kept.len());
+                kept.push(reading);
+            }
+            Entry::Occupied(place) => {
+                if let Some(old) = kept.get_mut(*place.get())
+                    && compare(&reading, old, now) != Ordering::Less
+                {
+                    *old = reading;
+                }
+            }
+        }
+    }
+    kept
+}
+
+/// Orders two readings of one window by how much they count; the greater one is believed.
+pub fn compare(a: &Reading, b: &Reading, now: Timestamp) -> Ordering {
+    sanity(a, now)
+        .cmp(&sanity(b, now))
+        .then_with(|| a.observed_at.cmp(&b.observed_at))
+        .then_with(|| closeness(a.source).cmp(&closeness(b.source)))
+        .then_with(|| fullness(a).total_cmp(&fullness(b)))
+}
+
+/// Whether a stamp is further ahead of the clock than two honest machines can be.
+pub fn is_ahead(observed_at: Timestamp, now: Timestamp) -> bool {
+    observed_at
+        .as_millisecond()
+        .saturating_sub(now.as_millisecond())
+        > MAX_AHEAD_MS
+}
+
+/// Whether both readings are about the same window of whoever owns them.
+pub fn same_window(a: &Reading, b: &Reading) -> bool {
+    a.window == b.window && Limits::of(a) == Limits::of(b)
+}
+
+/// What a window limits, owned and folded: an unstated scope and the stated one that means the same are one window.
+#[derive(PartialEq, Eq, Hash)]
+enum Limits {
+    Account,
+    Model(String),
+    Bucket(String),
+    Spend,
+    Unknown,
+}
+
+impl Limits {
+    fn of(reading: &Reading) -> Self {
+        match scope::reach(&reading.window, scope::view(reading.scope.as_ref())) {
+            Reach::Account => Self::Account,
+            Reach::Model(family) => Self::Model(family.to_lowercase()),
+            Reach::Bucket(bucket) => Self::Bucket(bucket.to_lowercase()),
+            Reach::Spend => Self::Spend,
+            Reach::Unknown => Self::Unknown,
+        }
+    }
+}
+
+fn sanity(reading: &Reading, now: Timestamp) -> u8 {
+    match reading.observed_at {
+        Some(at) if !is_ahead(at, now) => 2,
+        Some(_) => 1,
+        None => 0,
+    }
+}
+
+/// How near a source is to the provider's own word; an event and a header are equals.
+fn closeness(source: ReadingSource) -> u8 {
+    match source {
+        ReadingSource::Failure => 4,
+        ReadingSource::Event | ReadingSource::Header => 3,
+        ReadingSource::Probe => 2,
+        ReadingSource::Hub => 1,
+        ReadingSource::Rollout => 0,
+    }
+}
+
+/// A refused window is full, whatever its percentage says.
+fn fullness(reading: &Reading) -> f64 {
+    let used = reading.used_pct.unwrap_or(-1.0);
+    if blocking::refuses(reading.status, reading.used_pct) {
+        used.max(100.0)
+    } else {
+        used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::usage::{WindowScope, WindowStatus};
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_789_981_200).unwrap()
+    }
+
+    fn reading(window: &str, age_s: i64, source: ReadingSource, used: f64) -> Reading {
+        Reading {
+            subscription: "s".into(),
+            window: window.to_owned(),
+            scope: None,
+            used_pct: Some(used),
+            status: WindowStatus::Unknown,
+            resets_at: None,
+            duration_mins: None,
+            observed_at: Timestamp::from_second(now().as_second() - age_s).ok(),
+            source,
+        }
+    }
+
+    fn winner(readings: Vec<Reading>) -> f64 {
+        let kept = newest(readings, now());
+        assert_eq!(kept.len(), 1);
+        kept[0].used_pct.unwrap()
+    }
+
+    #[test]
+    fn n11_the_newest_wins_then_the_source_then_the_fuller() {
+        use ReadingSource::{Event, Failure, Header, Hub, Probe};
+        let rows = [
+            (
+                "newer",
+                vec![("", 10, Hub, 1.0), ("", 20, Failure, 2.0)],
+                1.0,
+            ),
+            (
+                "failure before event",
+                vec![("", 10, Event, 1.0), ("", 10, Failure, 2.0)],
+                2.0,
+            ),
+            (
+                "header before probe",
+                vec![("", 10, Header, 1.0), ("", 10, Probe, 2.0)],
+                1.0,
+            ),
+            (
+                "probe before hub",
+                vec![("", 10, Hub, 9.0), ("", 10, Probe, 2.0)],
+                2.0,
+            ),
+            (
+                "event and header: the fuller",
+                vec![("", 10, Event, 1.0), ("", 10, Header, 2.0)],
+                2.0,
+            ),
+            (
+                "header and event: the fuller",
+                vec![("", 10, Header, 2.0), ("", 10, Event, 1.0)],
+                2.0,
+            ),
+            (
+                "60 s ahead is sane",
+                vec![("", -60, Probe, 1.0), ("", 10, Probe, 2.0)],
+                1.0,
+            ),
+            (
+                "61 s ahead loses",
+                vec![("", -61, Probe, 1.0), ("", 10_000, Probe, 2.0)],
+                2.0,
+            ),
+        ];
+        for (name, readings, want) in rows {
+            let readings = readings
+                .into_iter()
+                .map(|(_, age, source, used)| reading("five_hour", age, source, used))
+                .collect();
+            assert_eq!(winner(readings), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_stamped_reading_beats_one_without_a_time() {
+        let mut timeless = reading("five_hour", 0, ReadingSource::Failure, 1.0);
+        timeless.observed_at = None;
+        let stamped = reading("five_hour", 90_000, ReadingSource::Hub, 2.0);
+        assert_eq!(winner(vec![stamped, timeless]), 2.0);
+    }
+
+    #[test]
+    fn scopes_keep_windows_apart_and_an_unstated_one_is_what_its_id_says() {
+        let mut stated = reading("seven_day_opus", 5, ReadingSource::Probe, 1.0);
+        stated.scope = Some(WindowScope::Model("Opus".into()));
+        let unstated = reading("seven_day_opus", 10, ReadingSource::Probe, 2.0);
+        let mut account = reading("seven_day_opus", 20, ReadingSource::Probe, 3.0);
+        account.scope = Some(WindowScope::Account);
+        assert_eq!(newest([stated, unstated, account], now()).len(), 2);
+    }
+
+    #[test]
+    fn rollout_readings_never_decide() {
+        assert!(
+            newest(
+                [reading("five_hour", 0, ReadingSource::Rollout, 1.0)],
+                now()
+            )
+            .is_empty()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_winner_does_not_depend_on_the_order(ages in prop::collection::vec((-200_i64..200, 0_u8..4, 0_u8..3), 1..8)) {
+            use ReadingSource::{Event, Failure, Header, Hub};
+            let all: Vec<_> = ages.iter().map(|(age, source, used)| {
+                let source = [Failure, Event, Header, Hub][usize::from(*source)];
+                reading("five_hour", *age, source, f64::from(*used))
+            }).collect();
+            let there = newest(all.clone(), now());
+            let back = newest(all.into_iter().rev(), now());
+            prop_assert_eq!(compare(&there[0], &back[0], now()), Ordering::Equal);
+        }
+    }
+}

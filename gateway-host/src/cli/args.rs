@@ -1,0 +1,72 @@
+//! What can be typed. Help texts are part of the product: they say what a command does, in one line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+/// The work goes on when a subscription runs out.
+#[derive(Debug, Parser)]
+#[command(
+    name = "baton",
+    version,
+    about = "Baton: the work goes on when a subscription runs out.",
+    after_help = "Files live below BATON_HOME (default ~/.baton). BATON_LOG says what stderr shows, for example BATON_LOG=info.\nExit codes: 0 done; 1 failed, or a check found something; 2 wrong usage or a bad configuration.",
+    disable_help_subcommand = true
+)]
+pub(crate) struct Args {
+    /// Print machine-readable output on stdout
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look for CLIs and keys, propose a chain, write config.toml
+    Init {
+        /// Write without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Check, describe or show the configuration
+    #[command(subcommand)]
+    Config(ConfigTopic),
+    /// Serve Discord, Slack and HTTP until stopped (not yet)
+    Run(Anything),
+    /// Show every subscription's windows (not yet)
+    Usage(Anything),
+    /// Replay one decision (not yet)
+    Why(Anything),
+    /// Print the Slack manifest (not yet)
+    SlackManifest(Anything),
+    /// Show what is registered where (not yet)
+    Commands(Anything),
+    /// Bring over a chain from another gateway (not yet)
+    Import(Anything),
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum ConfigTopic {
+    /// Say everything that is wrong with the configuration
+    Check,
+    /// Print the JSON Schema of config.toml, for editors
+    Schema,
+    /// Print every value in use with where it comes from
+    Show,
+}
+
+/// Arguments of a command that is not built yet: whatever comes, the answer is "not yet".
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Anything {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _anything: Vec<std::ffi::OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Args::command().debug_assert();
+    }
+}

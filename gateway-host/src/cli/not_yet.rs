@@ -1,0 +1,45 @@
+//! Commands of the product that later issues bring.
+
+use super::outcome::{Exit, Failure};
+
+const COMMANDS: &[(&str, &str, &str)] = &[
+    (
+        "run",
+        "Discord and Slack",
+        "talk in the terminal with `baton chat`",
+    ),
+    (
+        "usage",
+        "Every signal",
+        "inside `baton chat`, /usage shows the windows",
+    ),
+    (
+        "why",
+        "Routing",
+        "inside `baton chat`, /status says what serves the conversation and why",
+    ),
+    (
+        "slack-manifest",
+        "Discord and Slack",
+        "talk in the terminal with `baton chat`",
+    ),
+    (
+        "commands",
+        "Discord and Slack",
+        "inside `baton chat`, /help lists the commands",
+    ),
+    (
+        "import",
+        "Every signal",
+        "write the chain with `baton init` and point usage.snapshot at the existing usage.json",
+    ),
+];
+
+/// Refuses the command by name, with what brings it and what does until then.
+pub(crate) fn answer(name: &str) -> Result<Exit, Failure> {
+    let row = COMMANDS.iter().find(|(command, ..)| *command == name);
+    let (issue, until_then) = row.map_or(("a later issue", ""), |(_, issue, hint)| (issue, hint));
+    Err(Failure::usage(anyhow::anyhow!(
+        "not yet: `baton {name}` comes with the issue \"{issue}\"; until then {until_then}."
+    )))
+}

@@ -1,0 +1,147 @@
+//! Keys of the product that are known and not built yet. They are refused with "not yet" and with what brings them,
+//! never as unknown; what already holds when a part is off (`enabled = false`) is accepted.
+
+use serde_json::Value;
+
+use super::document::KeyPath;
+
+/// One row: where it stands (`*` = any name), which values it is about, and what brings it.
+struct Row {
+    path: &'static [&'static str],
+    refused: fn(&Value) -> bool,
+    comes: &'static str,
+}
+
+const ROWS: &[Row] = &[
+    row(
+        &["http"],
+        any,
+        "the HTTP surface comes with the session bridge; `baton chat` talks in the terminal",
+    ),
+    row(
+        &["profiles", "*", "discord"],
+        any,
+        "Discord comes with `baton run`; `baton chat` talks in the terminal",
+    ),
+    row(
+        &["profiles", "*", "slack"],
+        any,
+        "Slack comes with `baton run`; `baton chat` talks in the terminal",
+    ),
+    row(
+        &["store"],
+        any,
+        "store = \"postgres://…\" for several hosts comes later; the embedded store needs no key",
+    ),
+    row(
+        &["subscriptions", "*", "provider"],
+        codex_or_opencode,
+        "codex and opencode come with the issue \"Every signal\"; use claude, anthropic or openai",
+    ),
+    row(
+        &["profiles", "*", "routing", "paid", "enabled"],
+        on,
+        "paid routes come with the spend ledger; no cap could be held without it",
+    ),
+    row(
+        &["profiles", "*", "routing", "enabled"],
+        on,
+        "quota-aware routing comes with the issue \"Routing\"; until then the chain is walked",
+    ),
+];
+
+/// Settings of `[routing]`, which have nothing to set while routing cannot be switched on.
+const ROUTING: &[&str] = &[
+    "quota",
+    "auto_resume",
+    "chain",
+    "chain_order",
+    "fresh_max",
+    "wait_if_reset_within",
+    "paid_wait_if_reset_within",
+    "weekly_nearly_gone",
+    "guard",
+    "reserve",
+    "cap",
+    "drain_timeout",
+    "interrupt_ack",
+    "hold_grace",
+    "reset_jitter",
+    "admission",
+    "handoff",
+];
+const ROUTING_PAID: &[&str] = &["cap_day", "cap_thread"];
+const ROUTING_COMES: &str =
+    "routing settings come with the issue \"Routing\"; only `enabled = false` can be written now";
+
+const fn row(
+    path: &'static [&'static str],
+    refused: fn(&Value) -> bool,
+    comes: &'static str,
+) -> Row {
+    Row {
+        path,
+        refused,
+        comes,
+    }
+}
+
+/// The sentence for a key of a part not built yet; `None` = not such a key, or its value asks for nothing.
+pub(super) fn not_yet(path: &KeyPath, value: &Value) -> Option<String> {
+    let comes = ROWS
+        .iter()
+        .find(|row| matches(row.path, path) && (row.refused)(value))
+        .map(|row| row.comes)
+        .or_else(|| is_routing_setting(path).then_some(ROUTING_COMES))?;
+    Some(format!("not yet: {comes}"))
+}
+
+/// Names of parts not built yet that may stand below `parent`, for suggestions.
+pub(super) fn names_below(parent: &KeyPath) -> Vec<&'static str> {
+    let mut names: Vec<&str> = ROWS
+        .iter()
+        .filter_map(|row| row.path.split_last())
+        .filter(|(_, above)| matches(above, parent))
+        .map(|(name, _)| *name)
+        .collect();
+    if matches(&["profiles", "*", "routing"], parent) {
+        names.extend(ROUTING);
+    }
+    names
+}
+
+fn is_routing_setting(path: &KeyPath) -> bool {
+    match path.names() {
+        [profiles, _, routing, name] if profiles == "profiles" && routing == "routing" => {
+            ROUTING.contains(&name.as_str())
+        }
+        [profiles, _, routing, paid, name]
+            if profiles == "profiles" && routing == "routing" && paid == "paid" =>
+        {
+            ROUTING_PAID.contains(&name.as_str())
+        }
+        _ => false,
+    }
+}
+
+fn matches(pattern: &[&str], path: &KeyPath) -> bool {
+    pattern.len() == path.names().len()
+        && pattern
+            .iter()
+            .zip(path.names())
+            .all(|(wanted, name)| *wanted == "*" || wanted == name)
+}
+
+fn any(_: &Value) -> bool {
+    true
+}
+
+fn on(value: &Value) -> bool {
+    value == &Value::Bool(true)
+}
+
+fn codex_or_opencode(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|name| name == "codex" || name == "opencode")
+}

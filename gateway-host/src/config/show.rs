@@ -1,0 +1,222 @@
+//! The resolved configuration as rows of key, value and origin, for `baton config show`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use gateway_core::route::Billing;
+use serde_json::{Value, json};
+
+use super::document::{KeyPath, Place};
+use super::problem::{Spot, sounds_secret};
+use super::{
+    Environment, Loaded, PluginUse, Price, ProfileSettings, ProviderSettings, SecretRef,
+    SubscriptionSettings, show_duration,
+};
+
+/// Where each written key stands.
+pub(super) type Places = BTreeMap<KeyPath, Place>;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    File { path: PathBuf, line: usize },
+    Environment(&'static str),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "${name}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// One value with where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub key: KeyPath,
+    pub value: Value,
+    pub origin: Origin,
+}
+
+/// Every resolved value. Secrets are shown by name, and whether they are there.
+pub fn rows(loaded: &Loaded, environment: &Environment) -> Vec<Row> {
+    let mut table = Table {
+        places: &loaded.places,
+        environment,
+        rows: Vec::new(),
+    };
+    let settings = &loaded.settings;
+    let root_origin = match environment.get("BATON_HOME") {
+        Some(_) => Origin::Environment("BATON_HOME"),
+        None => Origin::Default,
+    };
+    table.rows.push(Row {
+        key: KeyPath::of(&["root"]),
+        value: path(&settings.root.0),
+        origin: root_origin,
+    });
+    for subscription in settings.subscriptions.values() {
+        table.subscription(subscription);
+    }
+    for profile in settings.profiles.values() {
+        table.profile(profile);
+    }
+    for (name, file) in &settings.plugins {
+        let section = KeyPath::of(&["plugins", name]);
+        table.some(&section, "file", file.file.as_deref().map(path));
+        table.some(
+            &section,
+            "sha256",
+            file.sha256.as_ref().map(|sum| json!(sum)),
+        );
+    }
+    table.row(
+        &KeyPath::of(&["usage"]),
+        "snapshot",
+        path(&settings.usage_snapshot),
+    );
+    table.rows
+}
+
+struct Table<'a> {
+    places: &'a Places,
+    environment: &'a Environment,
+    rows: Vec<Row>,
+}
+
+impl Table<'_> {
+    fn subscription(&mut self, subscription: &SubscriptionSettings) {
+        let section = KeyPath::of(&["subscriptions", subscription.id.as_str()]);
+        let provider = match &subscription.provider {
+            ProviderSettings::Claude { .. } => "claude",
+            ProviderSettings::Anthropic { .. } => "anthropic",
+            ProviderSettings::OpenAi { .. } => "openai",
+            ProviderSettings::Scripted => "scripted",
+        };
+        let billing = match subscription.billing {
+            Billing::Plan => "plan",
+            Billing::Metered => "metered",
+        };
+        self.row(&section, "provider", json!(provider));
+        self.row(&section, "slug", json!(subscription.slug.as_str()));
+        self.row(&section, "billing", json!(billing));
+        match &subscription.provider {
+            ProviderSettings::Claude { home, binary, env } => {
+                self.some(&section, "home", home.as_deref().map(path));
+                self.some(&section, "binary", binary.as_deref().map(path));
+                for (name, value) in env {
+                    let shown = if sounds_secret(name) {
+                        "(not shown)"
+                    } else {
+                        value
+                    };
+                    self.row(&section.join("env"), name, json!(shown));
+                }
+            }
+            ProviderSettings::Anthropic {
+                base_url,
+                key,
+                max_tokens,
+                price,
+            } => {
+                self.row(&section, "base_url", json!(base_url));
+                self.secret(&section, key);
+                self.row(&section, "max_tokens", json!(max_tokens));
+                self.price(&section, *price);
+            }
+            ProviderSettings::OpenAi {
+                base_url,
+                key,
+                price,
+            } => {
+                self.row(&section, "base_url", json!(base_url));
+                if let Some(key) = key {
+                    self.secret(&section, key);
+                }
+                self.price(&section, *price);
+            }
+            ProviderSettings::Scripted => {}
+        }
+    }
+
+    fn profile(&mut self, profile: &ProfileSettings) {
+        let section = KeyPath::of(&["profiles", profile.id.as_str()]);
+        let chain: Vec<String> = profile.chain.iter().map(ToString::to_string).collect();
+        self.row(&section, "chain", json!(chain));
+        self.row(&section, "workdir", path(&profile.workdir));
+        let permissions = profile.permissions.map_or_else(
+            || json!("read-only on the console, none elsewhere"),
+            |level| json!(level),
+        );
+        self.row(&section, "permissions", permissions);
+        self.row(
+            &section,
+            "attempt_deadline",
+            json!(show_duration(profile.attempt_deadline)),
+        );
+        self.row(&section, "silence", json!(show_duration(profile.silence)));
+        for (name, plugin) in &profile.plugins {
+            self.plugin(&section.join("plugins").join(name), plugin);
+        }
+    }
+
+    fn plugin(&mut self, section: &KeyPath, plugin: &PluginUse) {
+        self.row(section, "enabled", json!(plugin.enabled));
+        self.row(section, "required", json!(plugin.required));
+        for (hook, budget) in &plugin.budget_ms {
+            self.row(&section.join("budget_ms"), hook, json!(budget));
+        }
+        for (name, value) in plugin.config.as_object().into_iter().flatten() {
+            let shown = if sounds_secret(name) {
+                json!("(not shown)")
+            } else {
+                value.clone()
+            };
+            self.row(section, name, shown);
+        }
+    }
+
+    fn secret(&mut self, section: &KeyPath, secret: &SecretRef) {
+        let there = match secret.resolve_in(self.environment) {
+            Ok(_) => "set",
+            Err(_) => "not usable: see `baton config check`",
+        };
+        let (key, name) = match secret {
+            SecretRef::Env(name) => ("key_env", name.clone()),
+            SecretRef::File(file) => ("key_file", file.display().to_string()),
+        };
+        self.row(section, key, json!(format!("{name} ({there})")));
+    }
+
+    fn price(&mut self, section: &KeyPath, price: Option<Price>) {
+        let shown = price.map(|price| json!({"input": price.input, "output": price.output}));
+        self.some(section, "price", shown);
+    }
+
+    fn some(&mut self, section: &KeyPath, name: &str, value: Option<Value>) {
+        if let Some(value) = value {
+            self.row(section, name, value);
+        }
+    }
+
+    fn row(&mut self, section: &KeyPath, name: &str, value: Value) {
+        let key = section.join(name);
+        let origin = self
+            .places
+            .get(&key)
+            .map_or(Origin::Default, |place| Origin::File {
+                path: place.source.path.clone(),
+                line: Spot::key(place).line_and_column().0,
+            });
+        self.rows.push(Row { key, value, origin });
+    }
+}
+
+fn path(path: &Path) -> Value {
+    json!(path.display().to_string())
+}

@@ -1,0 +1,3 @@
+//! What the host does with saved handoffs beside keeping them in the store.
+
+pub mod mirror;

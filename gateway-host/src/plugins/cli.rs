@@ -1,0 +1,1 @@
+//! What `baton plugin …` does, as functions from arguments to a text and an exit code; printing is the caller's.

@@ -1,0 +1,117 @@
+//! One provider per subscription, built from its settings. One that cannot be built is left out and said by name: the
+//! rest serves on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_core::ids::SubscriptionId;
+use jiff::Timestamp;
+use providers::SharedProvider;
+use providers::anthropic_http::{AnthropicHttp, AnthropicSettings};
+use providers::claude::{Claude, ClaudeSettings};
+use providers::openai_http::{OpenAiHttp, OpenAiSettings};
+use tracing::warn;
+
+use crate::StartError;
+use crate::clock::Clock;
+use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSettings};
+
+/// Why one subscription has no provider.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvideError {
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables")]
+    Client(#[from] reqwest::Error),
+    #[error("it plays a script, and none was given")]
+    NoScript,
+}
+
+/// Builds what the settings name; `given` stands in for some of it.
+pub fn all(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    mut given: BTreeMap<SubscriptionId, SharedProvider>,
+) -> Result<BTreeMap<SubscriptionId, SharedProvider>, StartError> {
+    let mut built = BTreeMap::new();
+    let mut client = None;
+    for (id, subscription) in &settings.subscriptions {
+        let provider = match given.remove(id) {
+            Some(provider) => Ok(provider),
+            None => one(settings, subscription, clock, &mut client),
+        };
+        match provider {
+            Ok(provider) => drop(built.insert(id.clone(), provider)),
+            Err(problem) => warn!(subscription = %id, %problem, "a subscription cannot be used"),
+        }
+    }
+    refuse_what_cannot_be_enforced(settings, &built)?;
+    Ok(built)
+}
+
+/// Builds one. The HTTP client is shared, and made only if somebody needs it.
+pub fn one(
+    settings: &Settings,
+    subscription: &SubscriptionSettings,
+    clock: &Arc<dyn Clock>,
+    client: &mut Option<reqwest::Client>,
+) -> Result<SharedProvider, ProvideError> {
+    let slug = subscription.slug.clone();
+    let now = now(clock);
+    Ok(match &subscription.provider {
+        ProviderSettings::Claude { home, binary, env } => Arc::new(Claude::new(ClaudeSettings {
+            binary: binary.clone(),
+            home: home.clone(),
+            env: env.clone(),
+            subscription: slug,
+            hidden: vec![settings.root.0.clone()],
+            now,
+        })),
+        ProviderSettings::Anthropic { base_url, key, max_tokens, .. } => Arc::new(AnthropicHttp::new(AnthropicSettings {
+            subscription: slug,
+            base_url: base_url.clone(),
+            key: key.resolve()?,
+            max_tokens: *max_tokens,
+            client: shared(client)?,
+            now,
+        })),
+        ProviderSettings::OpenAi { base_url, key, .. } => Arc::new(OpenAiHttp::new(OpenAiSettings {
+            subscription: slug,
+            base_url: base_url.clone(),
+            key: key.as_ref().map(|key| key.resolve()).transpose()?,
+            max_tokens: None,
+            client: shared(client)?,
+            now,
+        })),
+        ProviderSettings::Scripted => return Err(ProvideError::NoScript),
+    })
+}
+
+fn shared(client: &mut Option<reqwest::Client>) -> Result<reqwest::Client, reqwest::Error> {
+    if let Some(client) = client {
+        return Ok(client.clone());
+    }
+    Ok(client.insert(providers::http::client()?).clone())
+}
+
+fn now(clock: &Arc<dyn Clock>) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+    let clock = Arc::clone(clock);
+    Arc::new(move || clock.now())
+}
+
+/// A permission level that a route's provider cannot enforce is refused at start, by name.
+fn refuse_what_cannot_be_enforced(
+    settings: &Settings,
+    providers: &BTreeMap<SubscriptionId, SharedProvider>,
+) -> Result<(), StartError> {
+    for profile in settings.profiles.values() {
+        let Some(level) = profile.permissions else { continue };
+        for route in &profile.chain {
+            let provider = providers.get(&route.subscription);
+            if let Some(Err(why)) = provider.map(|provider| provider.check_permissions(level)) {
+                return Err(StartError::Permission(format!("profiles.{}.permissions: {why}", profile.id)));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,526 @@
+//! The store in memory: for tests, the demo and benches. It keeps every rule of the trait except durability, and passes
+//! the same contract suite as the one on disk.
+
+use std::collections::{BTreeMap, HashMap};
+
+use async_trait::async_trait;
+use gateway_core::handoff::{HandoffState, StoredHandoff};
+use gateway_core::ids::{
+    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+};
+use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
+use gateway_core::route::Route;
+use gateway_core::usage::{Reading, WindowScope};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use providers::Exchange;
+use uuid::Uuid;
+
+use super::rules::{self, in_ms};
+use super::{Carried, Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+
+/// A store that lives as long as the value. One lock: every method is atomic because it holds it throughout.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<State>);
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inbound: HashMap<(String, InboundId), Timestamp>,
+    sessions: HashMap<Lane, SessionRow>,
+    provider_sessions: HashMap<(ConversationId, SubscriptionId), ProviderSessionRow>,
+    history: HashMap<ConversationId, Vec<Exchange>>,
+    turns: BTreeMap<TurnId, Turn>,
+    handoffs: BTreeMap<HandoffId, Kept>,
+    readings: HashMap<(SubscriptionId, String, Option<WindowScope>), Reading>,
+    readings_revision: i64,
+}
+
+#[derive(Debug)]
+struct Turn {
+    row: TurnRow,
+    status: TurnStatus,
+    journal: Vec<JournalEntry>,
+    ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    stored: StoredHandoff,
+    /// When a sweep first saw it over.
+    over_since: Option<Timestamp>,
+}
+
+impl Kept {
+    fn move_to(&mut self, to: HandoffState, claimed_by: Option<TurnId>) {
+        self.stored.state = to;
+        self.stored.revision += 1;
+        self.stored.claimed_by = claimed_by;
+    }
+}
+
+impl State {
+    /// Claims all or none; each must be armed at the revision given.
+    fn claim(&mut self, turn: &TurnId, claims: &[(HandoffId, i64)]) -> bool {
+        let free = claims.iter().enumerate().all(|(at, (id, revision))| {
+            let twice = claims.iter().take(at).any(|(other, _)| other == id);
+            let armed = self.handoffs.get(id).is_some_and(|kept| {
+                kept.stored.state == HandoffState::Armed && kept.stored.revision == *revision
+            });
+            armed && !twice
+        });
+        if free {
+            for (id, _) in claims {
+                if let Some(kept) = self.handoffs.get_mut(id) {
+                    kept.move_to(HandoffState::Claimed, Some(turn.clone()));
+                }
+            }
+        }
+        free
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn first_sight(
+        &self,
+        platform: &str,
+        id: &InboundId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        let key = (platform.to_owned(), id.clone());
+        if state.inbound.contains_key(&key) {
+            return Ok(false);
+        }
+        state.inbound.insert(key, now);
+        Ok(true)
+    }
+
+    async fn session(&self, lane: &Lane, now: Timestamp) -> Result<SessionRow, StoreError> {
+        let mut state = self.0.lock();
+        let row = state
+            .sessions
+            .entry(lane.clone())
+            .or_insert_with(|| fresh_session(lane, now));
+        Ok(row.clone())
+    }
+
+    async fn new_conversation(
+        &self,
+        lane: &Lane,
+        now: Timestamp,
+    ) -> Result<(SessionRow, Vec<StoredHandoff>), StoreError> {
+        let mut state = self.0.lock();
+        let row = fresh_session(lane, now);
+        state.sessions.insert(lane.clone(), row.clone());
+        let mut discarded = Vec::new();
+        for kept in state.handoffs.values_mut().filter(|k| is_of(k, lane)) {
+            if matches!(
+                kept.stored.state,
+                HandoffState::Armed | HandoffState::Stopped
+            ) {
+                kept.move_to(HandoffState::Discarded, None);
+                discarded.push(kept.stored.clone());
+            }
+        }
+        newest_first(&mut discarded);
+        Ok((row, discarded))
+    }
+
+    async fn choose_route(&self, lane: &Lane, route: Option<&Route>) -> Result<(), StoreError> {
+        let mut state = self.0.lock();
+        let row = state
+            .sessions
+            .get_mut(lane)
+            .ok_or_else(|| StoreError::NoSuchSession(lane.session.clone()))?;
+        row.chosen = route.cloned();
+        Ok(())
+    }
+
+    async fn provider_session(
+        &self,
+        conversation: &ConversationId,
+        subscription: &SubscriptionId,
+    ) -> Result<Option<ProviderSessionRow>, StoreError> {
+        let key = (conversation.clone(), subscription.clone());
+        Ok(self.0.lock().provider_sessions.get(&key).cloned())
+    }
+
+    async fn note_provider_session(
+        &self,
+        conversation: &ConversationId,
+        subscription: &SubscriptionId,
+        id: &ProviderSessionId,
+    ) -> Result<(), StoreError> {
+        let mut state = self.0.lock();
+        let key = (conversation.clone(), subscription.clone());
+        if state.provider_sessions.get(&key).map(|row| &row.id) != Some(id) {
+            let row = ProviderSessionRow {
+                id: id.clone(),
+                seen: 0,
+            };
+            state.provider_sessions.insert(key, row);
+        }
+        Ok(())
+    }
+
+    async fn history(
+        &self,
+        conversation: &ConversationId,
+        limit: u32,
+    ) -> Result<(Vec<Exchange>, u64), StoreError> {
+        let state = self.0.lock();
+        let Some(all) = state.history.get(conversation) else {
+            return Ok((Vec::new(), 0));
+        };
+        let older = all.len().saturating_sub(limit as usize);
+        let newest = all.iter().skip(older).cloned().collect();
+        Ok((newest, all.len() as u64))
+    }
+
+    async fn open_turn(
+        &self,
+        row: &TurnRow,
+        claims: &[(HandoffId, i64)],
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        if state.turns.contains_key(&row.turn) {
+            return Err(StoreError::TurnExists(row.turn.clone()));
+        }
+        if !state.claim(&row.turn, claims) {
+            return Ok(false);
+        }
+        let mut row = row.clone();
+        row.started_at = in_ms(row.started_at);
+        let turn = Turn {
+            row,
+            status: TurnStatus::Open,
+            journal: Vec::new(),
+            ended_at: None,
+        };
+        state.turns.insert(turn.row.turn.clone(), turn);
+        Ok(true)
+    }
+
+    async fn claim_for_turn(
+        &self,
+        row: &TurnRow,
+        claims: &[(HandoffId, i64)],
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        let open = |turn: &Turn| turn.status == TurnStatus::Open;
+        if !state.turns.get(&row.turn).is_some_and(open) {
+            return Err(StoreError::NoSuchTurn(row.turn.clone()));
+        }
+        if !state.claim(&row.turn, claims) {
+            return Ok(false);
+        }
+        if let Some(known) = state.turns.get_mut(&row.turn) {
+            known.row.conversation = row.conversation.clone();
+            known.row.carries = row.carries.clone();
+        }
+        Ok(true)
+    }
+
+    async fn turn(&self, turn: &TurnId) -> Result<Option<TurnRow>, StoreError> {
+        let state = self.0.lock();
+        Ok(state.turns.get(turn).map(|known| known.row.clone()))
+    }
+
+    async fn append(&self, turn: &TurnId, entries: &[JournalEntry]) -> Result<(), StoreError> {
+        let mut state = self.0.lock();
+        match state.turns.get_mut(turn) {
+            Some(known) if known.status == TurnStatus::Open => {
+                known.journal.extend_from_slice(entries);
+                Ok(())
+            }
+            _ => Err(StoreError::NoSuchTurn(turn.clone())),
+        }
+    }
+
+    async fn journal(&self, turn: &TurnId) -> Result<Vec<JournalEntry>, StoreError> {
+        let state = self.0.lock();
+        match state.turns.get(turn) {
+            Some(known) => Ok(known.journal.clone()),
+            None => Err(StoreError::NoSuchTurn(turn.clone())),
+        }
+    }
+
+    async fn close_turn(&self, close: &TurnClose) -> Result<bool, StoreError> {
+        super::check_close(close)?;
+        self.0.lock().close(close)
+    }
+
+    async fn open_turns(&self) -> Result<Vec<TurnRow>, StoreError> {
+        let state = self.0.lock();
+        let mut rows: Vec<TurnRow> = state
+            .turns
+            .values()
+            .filter(|turn| turn.status == TurnStatus::Open)
+            .map(|turn| turn.row.clone())
+            .collect();
+        rows.sort_by(|a, b| (a.started_at, &a.turn).cmp(&(b.started_at, &b.turn)));
+        Ok(rows)
+    }
+
+    async fn adopt_turn(
+        &self,
+        turn: &TurnId,
+        from_owner: &str,
+        to_owner: &str,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        match state.turns.get_mut(turn) {
+            Some(known) if known.status == TurnStatus::Open && known.row.owner == from_owner => {
+                to_owner.clone_into(&mut known.row.owner);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn handoffs_of(&self, lane: &Lane) -> Result<Vec<StoredHandoff>, StoreError> {
+        Ok(self.0.lock().listed(|kept| is_of(kept, lane)))
+    }
+
+    async fn handoffs(&self) -> Result<Vec<StoredHandoff>, StoreError> {
+        Ok(self
+            .0
+            .lock()
+            .listed(|kept| !rules::is_settled(kept.stored.state)))
+    }
+
+    async fn handoff(&self, id: &HandoffId) -> Result<Option<StoredHandoff>, StoreError> {
+        Ok(self.0.lock().handoffs.get(id).map(shown))
+    }
+
+    async fn move_handoff(
+        &self,
+        id: &HandoffId,
+        revision: i64,
+        to: HandoffState,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.0.lock();
+        let Some(kept) = state.handoffs.get_mut(id) else {
+            return Ok(false);
+        };
+        if kept.stored.revision != revision || !rules::may_move(kept.stored.state, to) {
+            return Ok(false);
+        }
+        let claimed_by = kept
+            .stored
+            .claimed_by
+            .take()
+            .filter(|_| to == HandoffState::Acked);
+        kept.move_to(to, claimed_by);
+        Ok(true)
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<Vec<StoredHandoff>, StoreError> {
+        Ok(self.0.lock().sweep(now))
+    }
+
+    async fn readings(&self) -> Result<Vec<Reading>, StoreError> {
+        let mut all: Vec<Reading> = self.0.lock().readings.values().cloned().collect();
+        all.sort_by_cached_key(|r| {
+            (
+                r.subscription.key().to_owned(),
+                r.window.clone(),
+                super::scope_text(r.scope.as_ref()),
+            )
+        });
+        Ok(all)
+    }
+
+    async fn put_readings(&self, readings: &[Reading]) -> Result<(), StoreError> {
+        let mut state = self.0.lock();
+        let changed = readings
+            .iter()
+            .filter(|reading| state.put_reading(reading))
+            .count();
+        if changed > 0 {
+            state.readings_revision += 1;
+        }
+        Ok(())
+    }
+
+    async fn readings_revision(&self) -> Result<i64, StoreError> {
+        Ok(self.0.lock().readings_revision)
+    }
+}
+
+impl State {
+    fn close(&mut self, close: &TurnClose) -> Result<bool, StoreError> {
+        let Some(turn) = self.turns.get_mut(&close.turn) else {
+            return Err(StoreError::NoSuchTurn(close.turn.clone()));
+        };
+        if turn.status != TurnStatus::Open {
+            return Ok(false);
+        }
+        if let Some((handoff, _)) = &close.seal
+            && self.handoffs.contains_key(&handoff.id)
+        {
+            return Err(super::sealed_twice(&handoff.id));
+        }
+        turn.status = close.status;
+        turn.ended_at = Some(close.at);
+        let row = turn.row.clone();
+        self.settle_carried(&close.turn, close.carried);
+        if let Some((handoff, state)) = &close.seal {
+            let stored = StoredHandoff {
+                handoff: handoff.clone(),
+                state: *state,
+                revision: 1,
+                claimed_by: None,
+            };
+            let kept = Kept {
+                stored,
+                over_since: None,
+            };
+            self.handoffs.insert(handoff.id.clone(), kept);
+        }
+        self.remember(&row, close);
+        Ok(true)
+    }
+
+    fn settle_carried(&mut self, turn: &TurnId, carried: Carried) {
+        for kept in self.handoffs.values_mut() {
+            if kept.stored.state == HandoffState::Claimed
+                && kept.stored.claimed_by.as_ref() == Some(turn)
+            {
+                let claimed_by = (carried == Carried::Acked).then(|| turn.clone());
+                kept.move_to(super::settled_as(carried), claimed_by);
+            }
+        }
+    }
+
+    fn remember(&mut self, row: &TurnRow, close: &TurnClose) {
+        let history = self.history.entry(row.conversation.clone()).or_default();
+        history.extend_from_slice(&close.exchanges);
+        let seen = history.len() as u64;
+        if let Some((subscription, id)) = &close.session {
+            let key = (row.conversation.clone(), subscription.clone());
+            let session = ProviderSessionRow {
+                id: id.clone(),
+                seen,
+            };
+            self.provider_sessions.insert(key, session);
+        }
+        let lane = Lane {
+            profile: row.profile.clone(),
+            session: row.session.clone(),
+        };
+        if let (Some(route), Some(session)) = (&close.answered_by, self.sessions.get_mut(&lane))
+            && session.conversation == row.conversation
+        {
+            session.answered_by = Some((route.clone(), in_ms(close.at)));
+        }
+    }
+
+    fn listed(&self, wanted: impl Fn(&Kept) -> bool) -> Vec<StoredHandoff> {
+        let mut found: Vec<StoredHandoff> = self
+            .handoffs
+            .values()
+            .filter(|k| wanted(k))
+            .map(shown)
+            .collect();
+        newest_first(&mut found);
+        found
+    }
+
+    fn sweep(&mut self, now: Timestamp) -> Vec<StoredHandoff> {
+        let mut expired = Vec::new();
+        for kept in self.handoffs.values_mut() {
+            if kept.stored.state == HandoffState::Armed
+                && in_ms(kept.stored.handoff.expires_at) <= in_ms(now)
+            {
+                kept.move_to(HandoffState::Expired, None);
+                expired.push(shown(kept));
+            }
+            if rules::is_over(kept.stored.state) && kept.over_since.is_none() {
+                kept.over_since = Some(now);
+            }
+        }
+        newest_first(&mut expired);
+        self.purge(now);
+        expired
+    }
+
+    fn purge(&mut self, now: Timestamp) {
+        let older = |at: Timestamp, keep: i64| at.as_millisecond() < now.as_millisecond() - keep;
+        self.handoffs.retain(|_, kept| {
+            !kept
+                .over_since
+                .is_some_and(|at| older(at, rules::keep_ms(kept.stored.state)))
+        });
+        self.inbound
+            .retain(|_, at| !older(*at, rules::KEEP_INBOUND_MS));
+        self.turns.retain(|_, turn| {
+            !turn
+                .ended_at
+                .is_some_and(|at| older(at, rules::KEEP_ENDED_MS))
+        });
+        for turn in self.turns.values_mut() {
+            let past = turn
+                .ended_at
+                .is_some_and(|at| older(at, rules::KEEP_ANSWERED_TEXT_MS));
+            if turn.status == TurnStatus::Answered && past {
+                turn.journal = Vec::new();
+                turn.row.request = String::new();
+            }
+        }
+    }
+
+    fn put_reading(&mut self, new: &Reading) -> bool {
+        let key = (
+            new.subscription.clone(),
+            new.window.clone(),
+            new.scope.clone(),
+        );
+        let new = super::tidy(new);
+        if let Some(old) = self.readings.get(&key)
+            && (!rules::replaces(old, &new) || super::document(old) == super::document(&new))
+        {
+            return false;
+        }
+        self.readings.insert(key, new);
+        true
+    }
+}
+
+fn fresh_session(lane: &Lane, now: Timestamp) -> SessionRow {
+    SessionRow {
+        lane: lane.clone(),
+        conversation: ConversationId::new(Uuid::new_v4().to_string()),
+        started_at: in_ms(now),
+        chosen: None,
+        answered_by: None,
+    }
+}
+
+fn is_of(kept: &Kept, lane: &Lane) -> bool {
+    kept.stored.handoff.profile == lane.profile && kept.stored.handoff.session == lane.session
+}
+
+/// The handoff as callers see it: a payload of a newer version is corrupt to us.
+fn shown(kept: &Kept) -> StoredHandoff {
+    let mut stored = kept.stored.clone();
+    if !rules::is_readable(&stored.handoff) && !rules::is_settled(stored.state) {
+        stored.state = HandoffState::Corrupt;
+    }
+    stored
+}
+
+fn newest_first(found: &mut [StoredHandoff]) {
+    found.sort_by(|a, b| {
+        let key = |s: &StoredHandoff| (s.handoff.created_at.as_millisecond(), s.handoff.id.clone());
+        key(b).cmp(&key(a))
+    });
+}

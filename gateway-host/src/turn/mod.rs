@@ -1,0 +1,147 @@
+//! A turn reads like a story: prologue, plan, attempts, terminal.
+
+pub mod attempt;
+pub mod journal;
+pub mod prologue;
+pub mod recovery;
+pub mod terminal;
+
+use std::sync::Arc;
+
+use gateway_core::failure::Failure;
+use gateway_core::handoff::Handoff;
+use gateway_core::ids::ConversationId;
+use gateway_core::journal::TurnRow;
+use gateway_core::message::Inbound;
+use gateway_core::notice;
+use gateway_core::route::{Chain, Route};
+use gateway_core::turn::{AttemptEnd, Outcome};
+use gateway_core::usage::refusal::reading_of_failure;
+use gateway_core::walk::{GiveUp, Step, Walk};
+use providers::{Exchange, Permissions, Stop};
+use tracing::info;
+
+use crate::config::ProfileSettings;
+use crate::delivery::Voice;
+use crate::effects::Effects;
+use crate::plugins::facts::{TurnFacts, WalkFacts};
+use crate::store::{Lane, StoreError};
+use journal::Journal;
+
+/// What intake hands over: a message that has its lane and its owner's word that it may run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub inbound: Inbound,
+    pub text: String,
+    /// The turn's row, if the message had to wait and was written down then.
+    pub queued: Option<TurnRow>,
+    pub permissions: Permissions,
+}
+
+/// Everything one turn carries between its phases.
+pub struct Turn {
+    pub row: TurnRow,
+    pub lane: Lane,
+    pub conversation: ConversationId,
+    pub profile: Arc<ProfileSettings>,
+    pub permissions: Permissions,
+    pub chain: Chain,
+    pub facts: TurnFacts,
+    pub history: Vec<Exchange>,
+    pub history_len: u64,
+    /// Handoffs this turn has claimed, oldest first, and the text they put beside the request.
+    pub carried: Vec<Handoff>,
+    pub injected: Option<String>,
+    pub journal: Journal,
+    pub voice: Voice,
+    pub stop: TurnStop,
+    pub first_row: prologue::FirstRow,
+    /// The last failure of the turn.
+    pub failure: Option<Failure>,
+    /// The provider session of the attempt that answered.
+    pub session: Option<gateway_core::ids::ProviderSessionId>,
+}
+
+/// Why a running turn is asked to stop.
+#[derive(Debug, Clone, Default)]
+pub struct TurnStop {
+    pub stop: Stop,
+    /// Set when the gateway itself ends: the turn is sealed for the next start instead of "stopped by you".
+    pub shutdown: Stop,
+}
+
+/// Runs one turn to its outcome. `Err` is a fault of ours (the store); the person has been told.
+pub async fn run_turn(request: Request, stop: TurnStop, effects: &Effects) -> Result<Outcome, StoreError> {
+    let (mut turn, mut walk) = match prologue::open(request, stop, effects).await? {
+        prologue::Opened::Turn(turn, walk) => (*turn, walk),
+        prologue::Opened::Ended(outcome) => return Ok(outcome),
+    };
+    let mut step = walk.first();
+    loop {
+        let position = match step {
+            Step::Try(position) => position,
+            Step::Done(answer) => return terminal::answered(turn, &walk, answer, effects).await,
+            Step::GiveUp(GiveUp::Stopped) => return terminal::stopped(turn, effects).await,
+            Step::GiveUp(why) => return terminal::cut(turn, &walk, why, effects).await,
+        };
+        let end = attempt::run(&mut turn, position, effects).await?;
+        walk.note(&end);
+        if let AttemptEnd::Failed(failure) = &end {
+            learn(&mut turn, &mut walk, position, failure, effects).await;
+        }
+        step = walk.next_step(end);
+        if let (Step::Try(next), Some(failure)) = (&step, turn.failure.clone()) {
+            announce(&mut turn, *next, &failure).await;
+        }
+    }
+}
+
+/// After a failure: remember it, and for a quota failure ask the walk hook; its advice is one more fact.
+async fn learn(turn: &mut Turn, walk: &mut Walk, position: usize, failure: &Failure, effects: &Effects) {
+    info!(turn = %turn.row.turn, position, kind = ?failure.kind, retry_at = ?failure.retry_at, detail = %failure.detail, "attempt failed");
+    turn.failure = Some(failure.clone());
+    let now = effects.now();
+    let route = turn.route(position).cloned();
+    if let Some(entry) = turn.chain.entries.get(position) {
+        let mark = reading_of_failure(&entry.slug, entry.route.model.as_str(), failure, now);
+        effects.registry.learn(mark.into_iter().collect(), now).await;
+    }
+    if !failure.kind.is_quota() || route.is_none() {
+        return;
+    }
+    turn.facts.now = now;
+    let facts = WalkFacts {
+        turn: turn.facts.clone(),
+        failed: position,
+        reason: failure.kind,
+        cursor: walk.cursor(),
+        already_gated: walk.gated,
+        line_shown: turn.voice.has_status(),
+        memo: walk.skipped(),
+    };
+    let advice = effects.plugins.before_walk(&turn.profile.id, Arc::new(facts)).await;
+    walk.gated |= advice.gated;
+    for skip in &advice.skips {
+        walk.skip(skip.position, skip.until);
+    }
+    if let Some(line) = advice.status_line.filter(|_| !turn.voice.has_status()) {
+        turn.voice.status(&line).await;
+    }
+}
+
+/// One line per turn when the work moves on for a reason nobody has announced yet.
+async fn announce(turn: &mut Turn, next: usize, failure: &Failure) {
+    if turn.voice.has_status() || turn.route(next).is_none() {
+        return;
+    }
+    let failed = turn.chain.entries.iter().find(|entry| Some(&entry.route) == turn.journal.route());
+    let from = failed.map(|entry| entry.route.subscription.as_str()).unwrap_or_default();
+    turn.voice.status(&notice::walk_line(failure.kind, from)).await;
+}
+
+impl Turn {
+    /// The route at a chain position.
+    pub fn route(&self, position: usize) -> Option<&Route> {
+        self.chain.entries.get(position).map(|entry| &entry.route)
+    }
+}

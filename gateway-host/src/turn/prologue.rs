@@ -1,0 +1,251 @@
+//! Before the first attempt: seal what a dead process left on this lane, restore the session, ask the plugins, claim what
+//! they want to carry. The first row becomes durable while the provider starts.
+
+use std::sync::Arc;
+
+use gateway_core::handoff::HandoffState;
+use gateway_core::ids::{HandoffId, TurnId};
+use gateway_core::journal::TurnRow;
+use gateway_core::route::{Chain, Route};
+use gateway_core::turn::Outcome;
+use gateway_core::walk::{Walk, usable};
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use super::journal::Journal;
+use super::{Request, Turn, TurnStop, recovery};
+use crate::config::ProfileSettings;
+use crate::delivery::Voice;
+use crate::effects::Effects;
+use crate::plugins::facts::{FactSheet, PrologueAdvice, PrologueFacts, TurnFacts};
+use crate::store::{Lane, SessionRow, StoreError};
+
+/// How many exchanges of a conversation a route without sessions is sent at most.
+const HISTORY_EXCHANGES: u32 = 200;
+
+/// What the prologue leaves.
+pub enum Opened {
+    Turn(Box<Turn>, Walk),
+    /// The turn ended before it began (another process answers it).
+    Ended(Outcome),
+}
+
+/// Opens a turn. `Err` = the store could not take it; nothing was sent to anybody.
+pub async fn open(request: Request, stop: TurnStop, effects: &Effects) -> Result<Opened, StoreError> {
+    let lane = Lane { profile: request.inbound.profile.clone(), session: request.inbound.session.clone() };
+    recovery::seal_left_on(&lane, effects).await?;
+    let profile = effects.profile(&lane.profile);
+    let now = effects.now();
+    let session = effects.store.session(&lane, now).await?;
+    let chain = chain_of(&profile, &session, effects);
+    let usable = usable(&chain);
+    let evidence = effects.registry.current(now).await;
+    let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
+    let (history, history_len) = effects.store.history(&session.conversation, HISTORY_EXCHANGES).await?;
+    loop {
+        let facts = TurnFacts {
+            turn: turn_id(&request),
+            profile: lane.profile.clone(),
+            session: lane.session.clone(),
+            conversation: session.conversation.clone(),
+            origin: request.inbound.origin,
+            sheet: Arc::clone(&sheet),
+            now,
+        };
+        let advice = ask(&lane, &facts, effects).await?;
+        let Some(claims) = claims(&advice.claims, effects).await? else { continue };
+        let row = row_of(&request, &facts, &advice, effects);
+        let (durable_in, durable) = oneshot::channel();
+        let journal = Journal::start(Arc::clone(&effects.store), row.turn.clone(), durable);
+        let carried = claims.iter().map(|(_, _, handoff)| handoff.clone()).collect();
+        let claims: Vec<_> = claims.into_iter().map(|(id, revision, _)| (id, revision)).collect();
+        let first_row = if claims.is_empty() && request.queued.is_none() {
+            FirstRow::write(row.clone(), durable_in, effects)
+        } else if write_first_row(&request, &row, &claims, effects).await? {
+            let _ = durable_in.send(()); // the journal holds the other end
+            FirstRow::Durable
+        } else {
+            continue; // somebody claimed one of them meanwhile: look again
+        };
+        let mut turn = Turn {
+            voice: Voice::new(effects, row.target.clone(), row.turn.clone()),
+            conversation: session.conversation.clone(),
+            permissions: request.permissions,
+            injected: advice.inject.clone(),
+            stop: stop.clone(),
+            profile,
+            chain,
+            facts,
+            history,
+            history_len,
+            carried,
+            journal,
+            lane,
+            row,
+            first_row,
+            failure: None,
+            session: None,
+        };
+        let walk = plan(&mut turn, &usable, &advice).await;
+        return Ok(Opened::Turn(Box::new(turn), walk));
+    }
+}
+
+/// The chain of this turn: the route chosen with `/model` first, then the configured order.
+pub fn chain_of(profile: &ProfileSettings, session: &SessionRow, effects: &Effects) -> Chain {
+    let mut chain = profile.chain_for(&effects.settings);
+    let Some(chosen) = &session.chosen else { return chain };
+    if let Some(at) = chain.entries.iter().position(|entry| entry.route == *chosen) {
+        let entry = chain.entries.remove(at);
+        chain.entries.insert(0, entry);
+    } else if let Some(entry) = effects.settings.entry(chosen) {
+        chain.entries.insert(0, entry);
+    } else {
+        warn!(route = %chosen, "the chosen route is not configured any more; the chain is used");
+    }
+    chain
+}
+
+/// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
+pub fn session_title(conversation: &gateway_core::ids::ConversationId) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
+    let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("baton-{hex}")
+}
+
+fn turn_id(request: &Request) -> TurnId {
+    request.queued.as_ref().map_or_else(|| TurnId::new(uuid::Uuid::now_v7().to_string()), |row| row.turn.clone())
+}
+
+async fn ask(lane: &Lane, facts: &TurnFacts, effects: &Effects) -> Result<PrologueAdvice, StoreError> {
+    let documents = effects.store.handoffs_of(lane).await?;
+    let documents = documents.into_iter().filter(|d| d.handoff.conversation == facts.conversation).collect();
+    let facts = PrologueFacts { turn: facts.clone(), documents };
+    Ok(effects.plugins.prologue(&lane.profile, Arc::new(facts)).await)
+}
+
+/// The advised handoffs with their revisions, in the order of the injected text; `None` = one has moved on, ask again.
+async fn claims(
+    advised: &[HandoffId],
+    effects: &Effects,
+) -> Result<Option<Vec<(HandoffId, i64, gateway_core::handoff::Handoff)>>, StoreError> {
+    let mut claims = Vec::new();
+    for id in advised {
+        match effects.store.handoff(id).await? {
+            Some(stored) if stored.state == HandoffState::Armed => {
+                claims.push((id.clone(), stored.revision, stored.handoff));
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(claims))
+}
+
+fn row_of(request: &Request, facts: &TurnFacts, advice: &PrologueAdvice, effects: &Effects) -> TurnRow {
+    let inbound = &request.inbound;
+    TurnRow {
+        turn: facts.turn.clone(),
+        profile: facts.profile.clone(),
+        session: facts.session.clone(),
+        conversation: facts.conversation.clone(),
+        inbound: inbound.id.clone(),
+        origin: inbound.origin,
+        target: inbound.target.clone(),
+        request: request.text.clone(),
+        started_at: facts.now,
+        owner: effects.instance.clone(),
+        carries: advice.claims.clone(),
+    }
+}
+
+/// A message that had to wait was written down then; it only claims now.
+async fn write_first_row(
+    request: &Request,
+    row: &TurnRow,
+    claims: &[(HandoffId, i64)],
+    effects: &Effects,
+) -> Result<bool, StoreError> {
+    match &request.queued {
+        None => effects.store.open_turn(row, claims).await,
+        Some(_) => effects.store.claim_for_turn(row, claims).await,
+    }
+}
+
+/// The walk over the chain with what is known before any request; says so once if the head is spent.
+async fn plan(turn: &mut Turn, usable: &[bool], advice: &PrologueAdvice) -> Walk {
+    let mut walk = Walk::new(usable);
+    walk.gated = advice.gated;
+    for skip in &advice.skips {
+        walk.skip(skip.position, skip.until);
+    }
+    if let Some(line) = &advice.status_line {
+        turn.voice.status(line).await;
+    }
+    walk
+}
+
+/// The turn's first row, possibly still on its way to the disk. No prompt leaves before it is there.
+pub enum FirstRow {
+    Durable,
+    Writing(tokio::task::JoinHandle<Result<bool, StoreError>>),
+}
+
+impl FirstRow {
+    fn write(row: TurnRow, durable: oneshot::Sender<()>, effects: &Effects) -> Self {
+        let store = Arc::clone(&effects.store);
+        Self::Writing(tokio::spawn(async move {
+            let written = store.open_turn(&row, &[]).await?;
+            let _ = durable.send(()); // the journal holds the other end
+            Ok(written)
+        }))
+    }
+
+    /// Waits until the row is on disk.
+    pub async fn durable(&mut self) -> Result<(), StoreError> {
+        if let Self::Writing(writing) = self {
+            let written = writing.await.map_err(|panic| StoreError::Write(panic.to_string()))?;
+            *self = Self::Durable;
+            written?;
+        }
+        Ok(())
+    }
+}
+
+/// Prepared sheets, one per profile: rebuilt when the chain or the evidence changes.
+#[derive(Default)]
+pub struct Sheets {
+    cache: parking_lot::Mutex<std::collections::HashMap<gateway_core::ids::ProfileId, Prepared>>,
+}
+
+struct Prepared {
+    chain: Vec<Route>,
+    revision: u64,
+    sheet: Arc<FactSheet>,
+}
+
+impl Sheets {
+    /// The sheet of this chain under this evidence.
+    pub fn of(
+        &self,
+        profile: &gateway_core::ids::ProfileId,
+        chain: &Chain,
+        usable: &[bool],
+        evidence: &crate::usage::Evidence,
+    ) -> Arc<FactSheet> {
+        let mut cache = self.cache.lock();
+        let same = |prepared: &&Prepared| {
+            prepared.revision == evidence.revision
+                && prepared.chain.len() == chain.entries.len()
+                && prepared.chain.iter().zip(&chain.entries).all(|(route, entry)| *route == entry.route)
+        };
+        if let Some(prepared) = cache.get(profile).filter(same) {
+            return Arc::clone(&prepared.sheet);
+        }
+        let sheet = Arc::new(FactSheet::build(chain, usable, &evidence.readings));
+        let routes = chain.entries.iter().map(|entry| entry.route.clone()).collect();
+        let prepared = Prepared { chain: routes, revision: evidence.revision, sheet: Arc::clone(&sheet) };
+        cache.insert(profile.clone(), prepared);
+        sheet
+    }
+}

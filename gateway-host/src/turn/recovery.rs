@@ -1,0 +1,111 @@
+//! What a dead process left: its open turns are taken over and sealed from their journals, at the start and before the
+//! next turn of the same lane. A request that had not begun is sealed just the same: nothing acknowledged is lost.
+
+use gateway_core::handoff::assemble::{Cut, assemble};
+use gateway_core::handoff::{Handoff, HandoffState};
+use gateway_core::ids::HandoffId;
+use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
+use jiff::Timestamp;
+use tracing::{info, warn};
+
+use super::terminal::HANDOFF_PLUGIN;
+use crate::effects::Effects;
+use crate::instance;
+use crate::store::{Carried, Lane, StoreError, TurnClose};
+
+/// The reason of a turn whose gateway died under it.
+const REASON: &str = "a restart of the gateway";
+
+/// Seals every open turn of a dead owner; returns how many.
+pub async fn seal_all(effects: &Effects) -> Result<usize, StoreError> {
+    let mut sealed = 0;
+    for row in effects.store.open_turns().await? {
+        if !instance::is_alive(&effects.settings.root, &row.owner) && seal(&row, effects).await? {
+            sealed += 1;
+        }
+    }
+    Ok(sealed)
+}
+
+/// The same for one lane; cheap when there is nothing.
+pub async fn seal_left_on(lane: &Lane, effects: &Effects) -> Result<(), StoreError> {
+    for row in effects.store.open_turns().await? {
+        let here = row.profile == lane.profile && row.session == lane.session;
+        if here && row.owner != effects.instance && !instance::is_alive(&effects.settings.root, &row.owner) {
+            seal(&row, effects).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
+    if !effects.store.adopt_turn(&row.turn, &row.owner, &effects.instance).await? {
+        return Ok(false); // another process was faster
+    }
+    let entries = effects.store.journal(&row.turn).await?;
+    let mut carried = Vec::new();
+    for id in &row.carries {
+        match effects.store.handoff(id).await? {
+            Some(stored) => carried.push(stored.handoff),
+            None => warn!(turn = %row.turn, handoff = %id, "a claimed handoff is gone from the store"),
+        }
+    }
+    let id = HandoffId::new(uuid::Uuid::now_v7().to_string());
+    let handoff = if effects.plugins.enabled(&row.profile, HANDOFF_PLUGIN) {
+        assemble(&Cut {
+            id: &id,
+            turn: row,
+            entries: &entries,
+            carried: &carried,
+            reason: reason(&entries),
+            next_reset: stated_reset(&entries),
+            now: effects.now(),
+        })
+    } else {
+        None
+    };
+    let close = TurnClose {
+        turn: row.turn.clone(),
+        status: if handoff.is_some() { TurnStatus::Cut } else { TurnStatus::Failed },
+        at: effects.now(),
+        carried: if handoff.is_some() { Carried::Chained } else { Carried::Released },
+        seal: handoff.map(|handoff| (handoff, HandoffState::Armed)),
+        exchanges: Vec::new(),
+        answered_by: None,
+        session: None,
+    };
+    let closed = effects.store.close_turn(&close).await?;
+    info!(turn = %row.turn, "sealed a turn that a dead gateway left open");
+    effects.mirror(&Lane { profile: row.profile.clone(), session: row.session.clone() }).await;
+    Ok(closed)
+}
+
+fn reason(entries: &[JournalEntry]) -> &'static str {
+    match entries.last() {
+        Some(JournalEntry::Failed { failure, .. }) => failure.kind.reason(),
+        _ => REASON,
+    }
+}
+
+fn stated_reset(entries: &[JournalEntry]) -> Option<Timestamp> {
+    let stated = |entry: &JournalEntry| match entry {
+        JournalEntry::Failed { failure, .. } => failure.retry_at,
+        _ => None,
+    };
+    entries.iter().filter_map(stated).min()
+}
+
+/// A handoff's own turn without the earlier ones it merged; `None` = its journal is gone.
+pub async fn reassemble_alone(handoff: &Handoff, effects: &Effects) -> Result<Option<Handoff>, StoreError> {
+    let entries = effects.store.journal(&handoff.turn).await?;
+    let Some(row) = effects.store.turn(&handoff.turn).await? else { return Ok(None) };
+    Ok(assemble(&Cut {
+        id: &handoff.id,
+        turn: &row,
+        entries: &entries,
+        carried: &[],
+        reason: &handoff.reason,
+        next_reset: handoff.next_reset,
+        now: handoff.created_at,
+    }))
+}
