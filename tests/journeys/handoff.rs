@@ -95,6 +95,7 @@ async fn a_cut_turn_is_previewed_twice_and_carried_once() {
 // 5B.2: every abnormal end seals.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_bad_end_is_sealed() {
+    let mut world = World::builder().plan("a").build().await;
     for kind in [
         FailureKind::RateLimit,
         FailureKind::Billing,
@@ -108,7 +109,7 @@ async fn every_kind_of_bad_end_is_sealed() {
         FailureKind::BadRequest,
         FailureKind::Crashed,
     ] {
-        let mut world = World::builder().plan("a").build().await;
+        world.command("new").await;
         world.sub("a").play(vec![Act::text("Half."), refused(kind)]);
         let shown = world.say("do it").await;
         assert!(

@@ -202,7 +202,7 @@ pub(super) async fn close_turn(store: &SqliteStore, close: &TurnClose) -> Result
 }
 
 async fn settle_carried(tx: &mut Tx, close: &TurnClose) -> Result<(), Fault> {
-    let keeps_claim = close.carried == Carried::Acked;
+    let keeps_claim = super::super::keeps_claim(settled_as(close.carried));
     sqlx::query(
         "update handoffs set state = $1, claimed_by = $2, revision = revision + 1 \
          where claimed_by = $3 and state = 'claimed'",
