@@ -2,14 +2,16 @@
 //! new variant of `TurnEvent` or a new root function breaks every plugin there is; see the rules in `src/lib.rs`.
 //! After a lawful addition: `BATON_BLESS=1 cargo test -p plugin-api --test layout`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use plugin_api::abi_stable::StableAbi;
+use plugin_api::abi_stable::std_types::{RArc, RBox, UTypeId};
 use plugin_api::abi_stable::type_layout::TypeLayout;
 use plugin_api::descriptor::{API_MAJOR, API_MINOR};
 use plugin_api::module::PluginModuleRef;
+use plugin_api::plugin::Plugin_trait::VTable_Ref as PluginMethods;
+use plugin_api::services::HostServices_trait::VTable_Ref as HostMethods;
 
 #[test]
 fn the_layout_is_the_recorded_one() {
@@ -37,17 +39,26 @@ fn the_layout_is_the_recorded_one() {
 
 /// Every type that crosses, once: name, size, alignment, fields with their types, functions with their parameters.
 fn layout() -> String {
-    let mut seen = BTreeSet::new();
+    let mut seen = Vec::new();
     let mut text = String::new();
-    describe(<PluginModuleRef as StableAbi>::LAYOUT, &mut seen, &mut text);
+    let roots = [
+        <PluginModuleRef as StableAbi>::LAYOUT,
+        <PluginMethods<(), RBox<()>> as StableAbi>::LAYOUT,
+        <HostMethods<(), RArc<()>> as StableAbi>::LAYOUT,
+    ];
+    for root in roots {
+        describe(root, &mut seen, &mut text);
+    }
     text
 }
 
-fn describe(layout: &'static TypeLayout, seen: &mut BTreeSet<String>, text: &mut String) {
+fn describe(layout: &'static TypeLayout, seen: &mut Vec<UTypeId>, text: &mut String) {
     let name = layout.full_type().to_string();
-    if !seen.insert(format!("{}::{name}", layout.package())) {
+    let id = layout.get_utypeid();
+    if seen.contains(&id) {
         return;
     }
+    seen.push(id);
     let mut inner = Vec::new();
     writeln!(
         text,
@@ -56,7 +67,10 @@ fn describe(layout: &'static TypeLayout, seen: &mut BTreeSet<String>, text: &mut
         layout.alignment()
     )
     .unwrap();
-    let fields = layout.get_fields().into_iter().flat_map(|fields| fields.iter());
+    let fields = layout
+        .get_fields()
+        .into_iter()
+        .flat_map(|fields| fields.iter());
     for field in fields.chain(layout.phantom_fields().iter()) {
         write!(text, "  {}: {}", field.name(), field.full_type()).unwrap();
         for function in field.function_range().iter() {

@@ -353,7 +353,7 @@ mod tests {
             read(&file, &pinned("00"), &places),
             Err(LoadError::Checksum { .. })
         ));
-        std::fs::copy("/dev/null", checksum_file(&file)).unwrap();
+        touch(&checksum_file(&file)); // an empty record matches nothing
         assert!(matches!(
             read(&file, &PluginFile::default(), &places),
             Err(LoadError::Checksum {

@@ -356,7 +356,8 @@ fn root_module(
         Ordering::Less => (theirs, ours),
         Ordering::Equal | Ordering::Greater => (ours, theirs),
     };
-    check_layout_compatibility(interface, implementation).map_err(|errors| version(layout_words(&errors)))?;
+    check_layout_compatibility(interface, implementation)
+        .map_err(|errors| version(layout_words(&errors)))?;
     // SAFETY: the layout was checked in the line above.
     let module = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
     module.map_err(|error| LoadError::Start {
