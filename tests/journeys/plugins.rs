@@ -1,5 +1,10 @@
 //! Plugins from their files: what the gateway does with good ones, bad ones and files that are none. Each load starts
 //! the child probe, as in the product; `examples/plugin_child` plays `baton`'s hidden commands.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -807,19 +812,33 @@ async fn the_conformance_kit_passes_ours_and_fails_the_misbehaved() {
         assert!(said.out.ends_with("16 passed, 0 failed\n"), "{}", said.out);
     }
     let config = dir.path().join("c.json");
-    for (mode, test) in [
-        ("panic", "FAILED  hooks: prologue: panic: boom in prologue"),
-        ("bad positions", "FAILED  answers within limits"),
-        ("flood", "FAILED  log volume"),
+    write(&config, br#"{"mode":"exit in create"}"#);
+    let said = cli::check(&fixture_library(), Some(&config), false, &child()).await;
+    assert_eq!(said.code, 1, "{}", said.out);
+    let words = "FAILED  create: ended its process (exit status: 7)";
+    assert!(said.out.contains(words), "{}", said.out);
+    for (mode, test, words) in [
         (
-            "exit in create",
-            "FAILED  create: ended its process (exit status: 7)",
+            "panic",
+            "hooks",
+            "check: failed: prologue: panic: boom in prologue",
         ),
+        (
+            "bad positions",
+            "answers within limits",
+            "check: failed: 4 skips out of range",
+        ),
+        ("flood", "log volume", "check: failed: 10001 log lines"),
     ] {
-        write(&config, json!({ "mode": mode }).to_string().as_bytes());
-        let said = cli::check(&fixture_library(), Some(&config), false, &child()).await;
-        assert_eq!(said.code, 1, "{mode}: {}", said.out);
-        assert!(said.out.contains(test), "{mode}: {}", said.out);
+        let ran = std::process::Command::new(child())
+            .args(["plugin", "check-one"])
+            .arg(fixture_library())
+            .args([test, "--config", &json!({ "mode": mode }).to_string()])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(said.contains(words), "{mode}: {said}");
+        assert!(!ran.status.success());
     }
     let said = cli::check(&dir.path().join("none.so"), None, true, &child()).await;
     assert_eq!(said.code, 2);
