@@ -22,11 +22,10 @@ pub(crate) fn run(profile: Option<&str>, around: &Surroundings) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The call site of the terminal conversation.
-async fn talk(_settings: Settings, _profile: ProfileId) -> Result<(), Failure> {
-    Err(Failure::failed(anyhow!(
-        "not wired: the conversation itself"
-    )))
+/// The conversation itself; returns when the person has left and everything running is sealed.
+async fn talk(settings: Settings, profile: ProfileId) -> Result<(), Failure> {
+    let executable = super::executable()?;
+    Ok(crate::chat::run(settings, profile, executable).await?)
 }
 
 fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {

@@ -29,6 +29,8 @@ pub enum Method {
     NoteProviderSession,
     History,
     OpenTurn,
+    ClaimForTurn,
+    Turn,
     Append,
     Journal,
     CloseTurn,
@@ -52,6 +54,7 @@ pub const WRITES: &[Method] = &[
     Method::ChooseRoute,
     Method::NoteProviderSession,
     Method::OpenTurn,
+    Method::ClaimForTurn,
     Method::Append,
     Method::CloseTurn,
     Method::AdoptTurn,
@@ -115,6 +118,8 @@ forward! {
     NoteProviderSession: note_provider_session(conversation: &ConversationId, subscription: &SubscriptionId, id: &ProviderSessionId) -> ();
     History: history(conversation: &ConversationId, limit: u32) -> (Vec<Exchange>, u64);
     OpenTurn: open_turn(row: &TurnRow, claims: &[(HandoffId, i64)]) -> bool;
+    ClaimForTurn: claim_for_turn(row: &TurnRow, claims: &[(HandoffId, i64)]) -> bool;
+    Turn: turn(turn: &TurnId) -> Option<TurnRow>;
     Append: append(turn: &TurnId, entries: &[JournalEntry]) -> ();
     Journal: journal(turn: &TurnId) -> Vec<JournalEntry>;
     CloseTurn: close_turn(close: &TurnClose) -> bool;
