@@ -78,7 +78,7 @@ impl Gateway {
         let Parts { settings, clock, store, platforms, providers: given, executable } = parts;
         let redactor = redactor(&settings);
         let instance = Instance::start(&settings.root)?;
-        let providers = provide::all(&settings, &clock, given)?;
+        let providers = provide::all(&settings, &clock, instance.id(), given)?;
         let (plugins, problems) = PluginSet::load(&settings, &executable).await;
         for problem in problems {
             if problem.required {

@@ -42,6 +42,7 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     if !effects.store.adopt_turn(&row.turn, &row.owner, &effects.instance).await? {
         return Ok(false); // another process was faster
     }
+    end_leftovers(row.owner.clone()).await; // before its journal is read for the last time
     let entries = effects.store.journal(&row.turn).await?;
     let mut carried = Vec::new();
     for id in &row.carries {
@@ -78,6 +79,13 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     info!(turn = %row.turn, "sealed a turn that a dead gateway left open");
     effects.mirror(&Lane { profile: row.profile.clone(), session: row.session.clone() }).await;
     Ok(closed)
+}
+
+/// Nothing of the dead gateway's turn may go on working beside the next one.
+async fn end_leftovers(owner: String) {
+    if let Err(error) = tokio::task::spawn_blocking(move || instance::leftovers::end(&owner)).await {
+        warn!(%error, "what a dead gateway left running could not be looked through");
+    }
 }
 
 fn reason(entries: &[JournalEntry]) -> &'static str {
