@@ -18,17 +18,32 @@ use crate::store::sqlite::SqliteStore;
 use crate::{Gateway, Parts};
 
 /// Talks until the person leaves; returns when everything running is sealed.
-pub async fn run(settings: Settings, profile: ProfileId, executable: PathBuf) -> anyhow::Result<()> {
+pub async fn run(
+    settings: Settings,
+    profile: ProfileId,
+    executable: PathBuf,
+) -> anyhow::Result<()> {
     anyhow::ensure!(
         settings.profiles.contains_key(&profile),
         "there is no profile `{profile}`; configured: {}",
-        settings.profiles.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        settings
+            .profiles
+            .keys()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
     );
     let root = settings.root.clone();
     let store = SqliteStore::open(&root.store_file()).await?;
     let history = Some(root.0.join("state").join("console-history"));
-    let ConsoleInput { mut lines, terminal } =
-        ConsoleInput::start(InputOptions { prompt: "› ".into(), history }).context("cannot read the terminal")?;
+    let ConsoleInput {
+        mut lines,
+        terminal,
+    } = ConsoleInput::start(InputOptions {
+        prompt: "› ".into(),
+        history,
+    })
+    .context("cannot read the terminal")?;
     let console = Arc::new(Console::new(terminal));
     let gateway = Gateway::start(Parts {
         settings,
@@ -40,13 +55,20 @@ pub async fn run(settings: Settings, profile: ProfileId, executable: PathBuf) ->
     })
     .await?;
     let _ = console.say(&greeting(&gateway, &profile)); // a closed screen shows with the first line read
-    let lane = Lane { profile, session: SessionKey::new("agent:main:console:local") };
+    let lane = Lane {
+        profile,
+        session: SessionKey::new("agent:main:console:local"),
+    };
     let ended = talk(&gateway, &lane, &mut lines).await;
     gateway.shutdown().await;
     ended
 }
 
-async fn talk(gateway: &Gateway, lane: &Lane, lines: &mut tokio::sync::mpsc::Receiver<ConsoleLine>) -> anyhow::Result<()> {
+async fn talk(
+    gateway: &Gateway,
+    lane: &Lane,
+    lines: &mut tokio::sync::mpsc::Receiver<ConsoleLine>,
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     loop {
@@ -57,9 +79,15 @@ async fn talk(gateway: &Gateway, lane: &Lane, lines: &mut tokio::sync::mpsc::Rec
         };
         let now = SystemClock.now();
         match line {
-            ConsoleLine::Text(text) => gateway.receive(inbound(lane, Content::Text(text), now)).await,
+            ConsoleLine::Text(text) => {
+                gateway
+                    .receive(inbound(lane, Content::Text(text), now))
+                    .await
+            }
             ConsoleLine::Command { name, args } => {
-                gateway.receive(inbound(lane, Content::Command { name, args }, now)).await;
+                gateway
+                    .receive(inbound(lane, Content::Command { name, args }, now))
+                    .await;
             }
             ConsoleLine::Interrupt if gateway.sessions().stop(lane) => {}
             ConsoleLine::Interrupt => return Ok(()),
@@ -81,9 +109,16 @@ fn inbound(lane: &Lane, content: Content, now: Timestamp) -> Inbound {
         id: InboundId::new(uuid::Uuid::now_v7().to_string()),
         profile: lane.profile.clone(),
         session: lane.session.clone(),
-        sender: Sender { id: "local".into(), name: "you".into(), standing: Standing::Operator },
+        sender: Sender {
+            id: "local".into(),
+            name: "you".into(),
+            standing: Standing::Operator,
+        },
         origin: Origin::Human,
-        target: ReplyTarget { platform: console::NAME.into(), address: "local".into() },
+        target: ReplyTarget {
+            platform: console::NAME.into(),
+            address: "local".into(),
+        },
         received_at: now,
         content,
     }
@@ -91,6 +126,13 @@ fn inbound(lane: &Lane, content: Content, now: Timestamp) -> Inbound {
 
 fn greeting(gateway: &Gateway, profile: &ProfileId) -> String {
     let profile = gateway.effects().profile(profile);
-    let chain = profile.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ");
-    format!("Talking to {chain}. /help lists the commands, /stop or Ctrl-C stops a turn, Ctrl-D leaves.")
+    let chain = profile
+        .chain
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", then ");
+    format!(
+        "Talking to {chain}. /help lists the commands, /stop or Ctrl-C stops a turn, Ctrl-D leaves."
+    )
 }

@@ -38,6 +38,9 @@ impl MovedClock {
 impl Clock for MovedClock {
     fn now(&self) -> Timestamp {
         let offset = SignedDuration::from_millis(self.offset_ms.load(Ordering::SeqCst));
-        SystemClock.now().checked_add(offset).unwrap_or(Timestamp::MAX)
+        SystemClock
+            .now()
+            .checked_add(offset)
+            .unwrap_or(Timestamp::MAX)
     }
 }

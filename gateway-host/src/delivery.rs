@@ -29,14 +29,25 @@ impl Voice {
         if platform.is_none() {
             warn!(platform = %target.platform, "no such platform is running: nothing of this turn can be shown");
         }
-        Self { platform, target, turn, status: None, settled: String::new(), running: String::new(), tools: Vec::new() }
+        Self {
+            platform,
+            target,
+            turn,
+            status: None,
+            settled: String::new(),
+            running: String::new(),
+            tools: Vec::new(),
+        }
     }
 
     /// Sets the turn's one status message; a later text edits it. Returns whether a message is standing now.
     pub async fn status(&mut self, text: &str) {
         if self.status.as_deref() != Some(text) {
             self.status = Some(text.to_owned());
-            self.show(ReplyOp::Status { text: text.to_owned() }).await;
+            self.show(ReplyOp::Status {
+                text: text.to_owned(),
+            })
+            .await;
         }
     }
 
@@ -57,7 +68,9 @@ impl Voice {
         if text == self.running {
             return;
         }
-        let delta = text.strip_prefix(self.running.as_str()).map(ToOwned::to_owned);
+        let delta = text
+            .strip_prefix(self.running.as_str())
+            .map(ToOwned::to_owned);
         let first = self.running.is_empty() && !self.settled.is_empty();
         text.clone_into(&mut self.running);
         let delta = match delta {
@@ -65,7 +78,13 @@ impl Voice {
             other => other,
         };
         let (replaced, delta) = (delta.is_none(), delta.unwrap_or_default());
-        self.show(ReplyOp::Answer { text: self.whole(), delta, replaced, done: false }).await;
+        self.show(ReplyOp::Answer {
+            text: self.whole(),
+            delta,
+            replaced,
+            done: false,
+        })
+        .await;
     }
 
     /// Ends an attempt: its text stays, the next attempt continues below it.
@@ -77,7 +96,13 @@ impl Voice {
     /// Says that the answer is complete as it stands. Called once, and only if there is an answer.
     pub async fn finish(&mut self) {
         let text = self.whole();
-        self.show(ReplyOp::Answer { text, delta: String::new(), replaced: false, done: true }).await;
+        self.show(ReplyOp::Answer {
+            text,
+            delta: String::new(),
+            replaced: false,
+            done: true,
+        })
+        .await;
     }
 
     /// Everything the person has seen of the answer.
@@ -101,17 +126,25 @@ impl Voice {
         if let Some(slot) = self.tools.get_mut(at) {
             *slot = line;
         }
-        self.show(ReplyOp::Tools { text: self.tools.join("\n") }).await;
+        self.show(ReplyOp::Tools {
+            text: self.tools.join("\n"),
+        })
+        .await;
         at
     }
 
     /// Says something in the gateway's own voice, as a message of its own.
     pub async fn notice(&self, text: &str) {
-        self.show(ReplyOp::Notice { text: text.to_owned() }).await;
+        self.show(ReplyOp::Notice {
+            text: text.to_owned(),
+        })
+        .await;
     }
 
     async fn show(&self, op: ReplyOp) {
-        let Some(platform) = &self.platform else { return };
+        let Some(platform) = &self.platform else {
+            return;
+        };
         if let Err(error) = platform.deliver(&self.target, Some(&self.turn), &op).await {
             warn!(turn = %self.turn, %error, "a reply was not shown");
         }
@@ -123,8 +156,13 @@ const ATTEMPT_BREAK: &str = "\n\n";
 
 /// Answers a command, outside of any turn.
 pub async fn reply(effects: &Effects, target: &ReplyTarget, text: &str, audience: Audience) {
-    let Some(platform) = effects.platforms.get(target.platform.as_str()) else { return };
-    let op = ReplyOp::Reply { text: effects.redactor.redact(text).into_owned(), audience };
+    let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
+        return;
+    };
+    let op = ReplyOp::Reply {
+        text: effects.redactor.redact(text).into_owned(),
+        audience,
+    };
     if let Err(error) = platform.deliver(target, None, &op).await {
         warn!(platform = %target.platform, %error, "a command's answer was not shown");
     }
@@ -132,8 +170,12 @@ pub async fn reply(effects: &Effects, target: &ReplyTarget, text: &str, audience
 
 /// Says that a turn could not be kept: a fault of ours, never an answer.
 pub async fn fault(effects: &Effects, target: &ReplyTarget, fault: &crate::store::StoreError) {
-    let Some(platform) = effects.platforms.get(target.platform.as_str()) else { return };
-    let op = ReplyOp::Notice { text: format!("⚠️ This message could not be processed: {fault}.") };
+    let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
+        return;
+    };
+    let op = ReplyOp::Notice {
+        text: format!("⚠️ This message could not be processed: {fault}."),
+    };
     if let Err(error) = platform.deliver(target, None, &op).await {
         warn!(platform = %target.platform, %error, "a fault was not shown");
     }

@@ -49,11 +49,16 @@ impl Effects {
     pub async fn mirror(&self, lane: &Lane) {
         let stored = match self.store.handoffs_of(lane).await {
             Ok(stored) => stored,
-            Err(error) => return tracing::warn!(%error, "the plain handoff file could not be refreshed"),
+            Err(error) => {
+                return tracing::warn!(%error, "the plain handoff file could not be refreshed");
+            }
         };
         let mirror = Mirror::new(&self.profile(&lane.profile).home);
         let of_use = |stored: &&StoredHandoff| {
-            matches!(stored.state, HandoffState::Armed | HandoffState::Claimed | HandoffState::Stopped)
+            matches!(
+                stored.state,
+                HandoffState::Armed | HandoffState::Claimed | HandoffState::Stopped
+            )
         };
         let trouble = match stored.iter().find(of_use) {
             Some(stored) => mirror.write(stored, &self.redactor),

@@ -31,17 +31,31 @@ pub async fn receive(inbound: Inbound, sessions: &Arc<Sessions>, effects: &Arc<E
     }
 }
 
-async fn take(inbound: Inbound, sessions: &Arc<Sessions>, effects: &Arc<Effects>) -> Result<(), StoreError> {
+async fn take(
+    inbound: Inbound,
+    sessions: &Arc<Sessions>,
+    effects: &Arc<Effects>,
+) -> Result<(), StoreError> {
     let platform = inbound.target.platform.clone();
-    if platform != NEVER_REDELIVERS && !effects.store.first_sight(&platform, &inbound.id, effects.now()).await? {
+    if platform != NEVER_REDELIVERS
+        && !effects
+            .store
+            .first_sight(&platform, &inbound.id, effects.now())
+            .await?
+    {
         debug!(id = %inbound.id, "delivered again; answered once is enough");
         return Ok(());
     }
     match inbound.content.clone() {
-        Content::Command { name, args } => slash::run(&inbound, &name, &args, sessions, effects).await,
+        Content::Command { name, args } => {
+            slash::run(&inbound, &name, &args, sessions, effects).await
+        }
         Content::Text(text) if text.trim().is_empty() => Ok(()),
         Content::Text(text) if text.len() > REQUEST_MAX => {
-            let say = format!("This message is {} bytes long; at most {REQUEST_MAX} bytes are taken. Send it in parts, or as a file in the working directory.", text.len());
+            let say = format!(
+                "This message is {} bytes long; at most {REQUEST_MAX} bytes are taken. Send it in parts, or as a file in the working directory.",
+                text.len()
+            );
             delivery::reply(effects, &inbound.target, &say, Audience::Asker).await;
             Ok(())
         }
@@ -55,11 +69,21 @@ async fn submit(
     sessions: &Arc<Sessions>,
     effects: &Arc<Effects>,
 ) -> Result<(), StoreError> {
-    let lane = Lane { profile: inbound.profile.clone(), session: inbound.session.clone() };
+    let lane = Lane {
+        profile: inbound.profile.clone(),
+        session: inbound.session.clone(),
+    };
     let permissions = permissions(&inbound, effects);
     let target = inbound.target.clone();
-    let request = Request { inbound, text, queued: None, permissions };
-    let Err(mut request) = sessions.start_if_idle(request, effects) else { return Ok(()) };
+    let request = Request {
+        inbound,
+        text,
+        queued: None,
+        permissions,
+    };
+    let Err(mut request) = sessions.start_if_idle(request, effects) else {
+        return Ok(());
+    };
     request.queued = Some(write_down(&request, &lane, effects).await?);
     if let Submitted::Queued(ahead) = sessions.submit(*request, effects) {
         let say = match ahead {
@@ -72,7 +96,11 @@ async fn submit(
 }
 
 /// A message that has to wait is on disk before it is acknowledged.
-async fn write_down(request: &Request, lane: &Lane, effects: &Effects) -> Result<TurnRow, StoreError> {
+async fn write_down(
+    request: &Request,
+    lane: &Lane,
+    effects: &Effects,
+) -> Result<TurnRow, StoreError> {
     let now = effects.now();
     let session = effects.store.session(lane, now).await?;
     let row = TurnRow {
@@ -94,9 +122,20 @@ async fn write_down(request: &Request, lane: &Lane, effects: &Effects) -> Result
 
 /// The profile's level, else the surface's default; `edit` and `full` only for operators.
 fn permissions(inbound: &Inbound, effects: &Effects) -> Permissions {
-    let default = if inbound.target.platform == platforms::console::NAME { Permissions::ReadOnly } else { Permissions::None };
-    let level = effects.profile(&inbound.profile).permissions.unwrap_or(default);
-    if inbound.sender.standing == Standing::Operator { level } else { level.min(Permissions::ReadOnly) }
+    let default = if inbound.target.platform == platforms::console::NAME {
+        Permissions::ReadOnly
+    } else {
+        Permissions::None
+    };
+    let level = effects
+        .profile(&inbound.profile)
+        .permissions
+        .unwrap_or(default);
+    if inbound.sender.standing == Standing::Operator {
+        level
+    } else {
+        level.min(Permissions::ReadOnly)
+    }
 }
 
 /// Seals the turns dead processes left and ends the programs they left running, before anything new is taken.

@@ -75,7 +75,14 @@ pub struct Gateway {
 impl Gateway {
     /// Wires everything, seals what a dead process left, and is ready.
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
-        let Parts { settings, clock, store, platforms, providers: given, executable } = parts;
+        let Parts {
+            settings,
+            clock,
+            store,
+            platforms,
+            providers: given,
+            executable,
+        } = parts;
         let redactor = redactor(&settings);
         let instance = Instance::start(&settings.root)?;
         let providers = provide::all(&settings, &clock, instance.id(), given)?;
@@ -89,7 +96,10 @@ impl Gateway {
         let effects = Arc::new(Effects {
             registry: Registry::new(&settings, Arc::clone(&store)),
             sheets: turn::prologue::Sheets::default(),
-            platforms: platforms.into_iter().map(|platform| (platform.name(), platform)).collect(),
+            platforms: platforms
+                .into_iter()
+                .map(|platform| (platform.name(), platform))
+                .collect(),
             instance: instance.id().to_owned(),
             settings,
             clock,
@@ -101,7 +111,11 @@ impl Gateway {
         let sealed = intake::recover(&effects).await?;
         effects.store.sweep(effects.now()).await?;
         info!(sealed, instance = %effects.instance, "ready");
-        Ok(Self { effects, sessions: Arc::new(Sessions::default()), _instance: instance })
+        Ok(Self {
+            effects,
+            sessions: Arc::new(Sessions::default()),
+            _instance: instance,
+        })
     }
 
     /// Takes one message or command from a platform.
@@ -137,7 +151,12 @@ impl Gateway {
 /// Knows every secret the settings name, so that none is stored or shown.
 fn redactor(settings: &Settings) -> Redactor {
     use secrecy::ExposeSecret;
-    let secrets = settings.subscriptions.values().filter_map(|subscription| subscription.secret());
-    let secrets: Vec<String> = secrets.map(|secret| secret.expose_secret().to_owned()).collect();
+    let secrets = settings
+        .subscriptions
+        .values()
+        .filter_map(|subscription| subscription.secret());
+    let secrets: Vec<String> = secrets
+        .map(|secret| secret.expose_secret().to_owned())
+        .collect();
     Redactor::new(secrets.iter().map(String::as_str))
 }

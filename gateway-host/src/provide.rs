@@ -22,7 +22,9 @@ use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSetting
 pub enum ProvideError {
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables")]
+    #[error(
+        "the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables"
+    )]
     Client(#[from] reqwest::Error),
     #[error("it plays a script, and none was given")]
     NoScript,
@@ -40,7 +42,7 @@ pub fn all(
     for (id, subscription) in &settings.subscriptions {
         let provider = match given.remove(id) {
             Some(provider) => Ok(provider),
-            None => one(settings, subscription, clock, instance, &mut client),
+            None => one(settings, subscription, clock, Some(instance), &mut client),
         };
         match provider {
             Ok(provider) => drop(built.insert(id.clone(), provider)),
@@ -51,12 +53,13 @@ pub fn all(
     Ok(built)
 }
 
-/// Builds one. The HTTP client is shared, and made only if somebody needs it.
+/// Builds one. The HTTP client is shared, and made only if somebody needs it. `instance` = the gateway whose turns it will
+/// run; `None` = it is only looked at.
 pub fn one(
     settings: &Settings,
     subscription: &SubscriptionSettings,
     clock: &Arc<dyn Clock>,
-    instance: &str,
+    instance: Option<&str>,
     client: &mut Option<reqwest::Client>,
 ) -> Result<SharedProvider, ProvideError> {
     let slug = subscription.slug.clone();
@@ -70,7 +73,12 @@ pub fn one(
             hidden: vec![settings.root.0.clone()],
             now,
         })),
-        ProviderSettings::Anthropic { base_url, key, max_tokens, .. } => Arc::new(AnthropicHttp::new(AnthropicSettings {
+        ProviderSettings::Anthropic {
+            base_url,
+            key,
+            max_tokens,
+            ..
+        } => Arc::new(AnthropicHttp::new(AnthropicSettings {
             subscription: slug,
             base_url: base_url.clone(),
             key: key.resolve()?,
@@ -78,22 +86,24 @@ pub fn one(
             client: shared(client)?,
             now,
         })),
-        ProviderSettings::OpenAi { base_url, key, .. } => Arc::new(OpenAiHttp::new(OpenAiSettings {
-            subscription: slug,
-            base_url: base_url.clone(),
-            key: key.as_ref().map(|key| key.resolve()).transpose()?,
-            max_tokens: None,
-            client: shared(client)?,
-            now,
-        })),
+        ProviderSettings::OpenAi { base_url, key, .. } => {
+            Arc::new(OpenAiHttp::new(OpenAiSettings {
+                subscription: slug,
+                base_url: base_url.clone(),
+                key: key.as_ref().map(|key| key.resolve()).transpose()?,
+                max_tokens: None,
+                client: shared(client)?,
+                now,
+            }))
+        }
         ProviderSettings::Scripted => return Err(ProvideError::NoScript),
     })
 }
 
 /// The program's variables, with the one by which a later gateway finds what this one left running.
-fn marked(env: &BTreeMap<String, String>, instance: &str) -> BTreeMap<String, String> {
+fn marked(env: &BTreeMap<String, String>, instance: Option<&str>) -> BTreeMap<String, String> {
     let mut env = env.clone();
-    env.insert(MARK.to_owned(), instance.to_owned());
+    env.extend(instance.map(|id| (MARK.to_owned(), id.to_owned())));
     env
 }
 
@@ -115,11 +125,16 @@ fn refuse_what_cannot_be_enforced(
     providers: &BTreeMap<SubscriptionId, SharedProvider>,
 ) -> Result<(), StartError> {
     for profile in settings.profiles.values() {
-        let Some(level) = profile.permissions else { continue };
+        let Some(level) = profile.permissions else {
+            continue;
+        };
         for route in &profile.chain {
             let provider = providers.get(&route.subscription);
             if let Some(Err(why)) = provider.map(|provider| provider.check_permissions(level)) {
-                return Err(StartError::Permission(format!("profiles.{}.permissions: {why}", profile.id)));
+                return Err(StartError::Permission(format!(
+                    "profiles.{}.permissions: {why}",
+                    profile.id
+                )));
             }
         }
     }

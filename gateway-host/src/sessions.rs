@@ -45,11 +45,18 @@ pub enum Submitted {
 impl Sessions {
     /// Whether a turn runs on the lane, and how many wait.
     pub fn busy(&self, lane: &Lane) -> Option<BusyView> {
-        self.lanes.lock().get(lane).map(|busy| BusyView { since: busy.since, waiting: busy.queue.len() })
+        self.lanes.lock().get(lane).map(|busy| BusyView {
+            since: busy.since,
+            waiting: busy.queue.len(),
+        })
     }
 
     /// Starts the request if nothing runs on its lane; else hands it back, so that it can be written down first.
-    pub fn start_if_idle(self: &Arc<Self>, request: Request, effects: &Arc<Effects>) -> Result<(), Box<Request>> {
+    pub fn start_if_idle(
+        self: &Arc<Self>,
+        request: Request,
+        effects: &Arc<Effects>,
+    ) -> Result<(), Box<Request>> {
         let lane = lane_of(&request);
         let mut lanes = self.lanes.lock();
         if lanes.contains_key(&lane) {
@@ -71,11 +78,25 @@ impl Sessions {
         Submitted::Started
     }
 
-    fn begin(self: &Arc<Self>, lanes: &mut HashMap<Lane, Busy>, lane: Lane, request: Request, effects: &Arc<Effects>) {
+    fn begin(
+        self: &Arc<Self>,
+        lanes: &mut HashMap<Lane, Busy>,
+        lane: Lane,
+        request: Request,
+        effects: &Arc<Effects>,
+    ) {
         let stop = TurnStop::default();
-        lanes.insert(lane.clone(), Busy { running: stop.clone(), since: effects.now(), queue: VecDeque::new() });
+        lanes.insert(
+            lane.clone(),
+            Busy {
+                running: stop.clone(),
+                since: effects.now(),
+                queue: VecDeque::new(),
+            },
+        );
         let (sessions, effects) = (Arc::clone(self), Arc::clone(effects));
-        self.tasks.spawn(async move { sessions.work(lane, request, stop, &effects).await });
+        self.tasks
+            .spawn(async move { sessions.work(lane, request, stop, &effects).await });
     }
 
     /// Asks the running turn of the lane to stop; `false` = none runs.
@@ -123,7 +144,10 @@ impl Sessions {
         match busy.queue.pop_front() {
             Some(next) => {
                 let shutdown = busy.running.shutdown.clone();
-                busy.running = TurnStop { shutdown, ..TurnStop::default() };
+                busy.running = TurnStop {
+                    shutdown,
+                    ..TurnStop::default()
+                };
                 busy.since = now;
                 Some((next, busy.running.clone()))
             }
@@ -136,5 +160,8 @@ impl Sessions {
 }
 
 fn lane_of(request: &Request) -> Lane {
-    Lane { profile: request.inbound.profile.clone(), session: request.inbound.session.clone() }
+    Lane {
+        profile: request.inbound.profile.clone(),
+        session: request.inbound.session.clone(),
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use commands::{EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
 use gateway_core::command::CommandEffect;
-use gateway_core::handoff::HandoffState;
+use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::message::Inbound;
 use gateway_core::plan::{EntryVerdict, GateSettings, judge};
 use gateway_core::route::{Chain, ChainEntry};
@@ -28,11 +28,20 @@ pub async fn run(
     sessions: &Arc<Sessions>,
     effects: &Arc<Effects>,
 ) -> Result<(), StoreError> {
-    let lane = Lane { profile: inbound.profile.clone(), session: inbound.session.clone() };
+    let lane = Lane {
+        profile: inbound.profile.clone(),
+        session: inbound.session.clone(),
+    };
     let busy = sessions.busy(&lane);
     if busy.is_some() && commands::find(name).is_some_and(|command| !command.spec.while_busy) {
         let say = format!("/{name} has to wait until the running turn has ended; /stop ends it.");
-        delivery::reply(effects, &inbound.target, &say, gateway_core::message::Audience::Asker).await;
+        delivery::reply(
+            effects,
+            &inbound.target,
+            &say,
+            gateway_core::message::Audience::Asker,
+        )
+        .await;
         return Ok(());
     }
     crate::turn::recovery::seal_left_on(&lane, effects).await?;
@@ -57,10 +66,15 @@ async fn perform(
             effects.mirror(lane).await;
         }
         CommandEffect::StopTurn => drop(sessions.stop(lane)),
-        CommandEffect::ChooseRoute(route) => effects.store.choose_route(lane, route.as_ref()).await?,
+        CommandEffect::ChooseRoute(route) => {
+            effects.store.choose_route(lane, route.as_ref()).await?
+        }
         CommandEffect::Discard(id) => {
             if let Some(stored) = effects.store.handoff(id).await? {
-                effects.store.move_handoff(id, stored.revision, HandoffState::Discarded).await?;
+                effects
+                    .store
+                    .move_handoff(id, stored.revision, HandoffState::Discarded)
+                    .await?;
                 effects.mirror(lane).await;
             }
         }
@@ -92,10 +106,19 @@ pub async fn view(
         conversation_started_at: session.started_at,
         serving: serving(&session, &chain),
         chosen: session.chosen.clone(),
-        turn: busy.map(|busy| RunningTurn { started_at: busy.since }),
+        turn: busy.map(|busy| RunningTurn {
+            started_at: busy.since,
+        }),
         queued: busy.map_or(0, |busy| busy.waiting),
         chain,
-        handoffs: handoffs.into_iter().filter(|stored| stored.handoff.conversation == session.conversation).collect(),
+        handoffs: handoffs
+            .into_iter()
+            .filter(|stored| stored.handoff.conversation == session.conversation)
+            .map(|stored| StoredHandoff {
+                handoff: effects.redactor.handoff(&stored.handoff),
+                ..stored
+            })
+            .collect(),
         handoffs_enabled: effects.plugins.enabled(&lane.profile, HANDOFF_PLUGIN),
         plugins: plugin_lines(lane, effects),
     })
@@ -107,21 +130,45 @@ fn serving(session: &SessionRow, chain: &[EntryState]) -> Option<Serving> {
 }
 
 fn plugin_lines(lane: &Lane, effects: &Effects) -> Vec<PluginLine> {
-    let states = effects.plugins.states().into_iter().filter(|state| state.profile == lane.profile);
-    states.map(|state| PluginLine { name: state.name, state: state.state.to_string() }).collect()
+    let states = effects
+        .plugins
+        .states()
+        .into_iter()
+        .filter(|state| state.profile == lane.profile);
+    states
+        .map(|state| PluginLine {
+            name: state.name,
+            state: state.state.to_string(),
+        })
+        .collect()
 }
 
 /// The chain with what is known of each entry: the same arithmetic as the gate's.
 pub fn entries(chain: &Chain, evidence: &Evidence, now: Timestamp) -> Vec<EntryState> {
     let usable = usable(chain);
-    chain.entries.iter().zip(usable).map(|(entry, usable)| entry_state(entry, usable, evidence, now)).collect()
+    chain
+        .entries
+        .iter()
+        .zip(usable)
+        .map(|(entry, usable)| entry_state(entry, usable, evidence, now))
+        .collect()
 }
 
-fn entry_state(entry: &ChainEntry, usable: bool, evidence: &Evidence, now: Timestamp) -> EntryState {
+fn entry_state(
+    entry: &ChainEntry,
+    usable: bool,
+    evidence: &Evidence,
+    now: Timestamp,
+) -> EntryState {
     let readings: Vec<_> = evidence.of(&entry.slug).cloned().collect();
     let windows = readings.iter().map(gateway_core::usage::Reading::view);
     let settings = GateSettings::default();
-    let verdict = match judge(entry.route.model.as_str(), windows, settings, now.as_millisecond()) {
+    let verdict = match judge(
+        entry.route.model.as_str(),
+        windows,
+        settings,
+        now.as_millisecond(),
+    ) {
         _ if !usable => Verdict::PassedOver,
         EntryVerdict::Eligible => Verdict::Eligible,
         EntryVerdict::Skip { window, until_ms } => Verdict::Spent {
@@ -129,5 +176,10 @@ fn entry_state(entry: &ChainEntry, usable: bool, evidence: &Evidence, now: Times
             until: Timestamp::from_millisecond(until_ms).unwrap_or(now),
         },
     };
-    EntryState { route: entry.route.clone(), billing: entry.billing, verdict, readings }
+    EntryState {
+        route: entry.route.clone(),
+        billing: entry.billing,
+        verdict,
+        readings,
+    }
 }

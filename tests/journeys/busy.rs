@@ -15,18 +15,32 @@ fn says(text: &str) -> Vec<Act> {
 async fn turns_of_one_conversation_never_overlap_and_the_second_is_told() {
     let mut world = World::builder().plan("a").build().await;
     let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
-    world.sub("a").play(vec![Act::text("one"), Act::Wait(go_on.clone()), Act::Answer]);
+    world.sub("a").play(vec![
+        Act::text("one"),
+        Act::Wait(go_on.clone()),
+        Act::Answer,
+    ]);
     world.sub("a").play(says("two"));
     world.send("first").await;
     world.sub("a").prompts_reach(1).await;
     world.send("second").await;
-    let record = world.surface.wait_for(|record| !record.replies().is_empty()).await;
-    assert_eq!(record.replies()[0].0, "Queued: it runs when the running turn has ended.");
+    let record = world
+        .surface
+        .wait_for(|record| !record.replies().is_empty())
+        .await;
+    assert_eq!(
+        record.replies()[0].0,
+        "Queued: it runs when the running turn has ended."
+    );
     assert_eq!(world.sub("a").attempts().len(), 1);
     go_on.notify_one();
     world.gateway().idle().await;
     let record = world.surface.record();
-    let answers: Vec<_> = record.turns().iter().map(|turn| record.answer(turn).map(ToOwned::to_owned)).collect();
+    let answers: Vec<_> = record
+        .turns()
+        .iter()
+        .map(|turn| record.answer(turn).map(ToOwned::to_owned))
+        .collect();
     assert_eq!(answers, [Some("one".to_owned()), Some("two".to_owned())]);
 }
 
@@ -43,7 +57,9 @@ async fn a_message_delivered_twice_is_answered_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_the_turn_visibly_and_the_next_one_runs() {
     let mut world = World::builder().plan("a").build().await;
-    world.sub("a").play(vec![Act::text("Working"), Act::WaitForStop]);
+    world
+        .sub("a")
+        .play(vec![Act::text("Working"), Act::WaitForStop]);
     world.send("long").await;
     world.sub("a").prompts_reach(1).await;
     world.command("stop").await;
@@ -57,7 +73,12 @@ async fn stop_ends_the_turn_visibly_and_the_next_one_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_provider_is_given_up_in_time() {
     let limits = (Duration::from_secs(20), Duration::from_millis(200));
-    let mut world = World::builder().plan("a").plan("b").limits(limits.0, limits.1).build().await;
+    let mut world = World::builder()
+        .plan("a")
+        .plan("b")
+        .limits(limits.0, limits.1)
+        .build()
+        .await;
     world.sub("a").play(vec![Act::WaitForStop]);
     world.sub("b").play(says("awake"));
     let shown = world.say("hello").await;
@@ -70,7 +91,10 @@ async fn a_driver_that_dies_without_a_word_is_a_failure_like_any_other() {
     let mut world = World::builder().plan("a").plan("b").build().await;
     world.sub("a").play(vec![Act::Crash]);
     world.sub("b").play(says("still here"));
-    assert_eq!(world.say("hello").await.answer.as_deref(), Some("still here"));
+    assert_eq!(
+        world.say("hello").await.answer.as_deref(),
+        Some("still here")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +108,13 @@ async fn an_empty_answer_is_not_an_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn withdrawn_text_is_replaced_not_doubled() {
     let mut world = World::builder().plan("a").build().await;
-    world.sub("a").play(vec![Act::text("Hel"), Act::Retract { from_block: 0 }, Act::NewBlock, Act::text("Hello."), Act::Answer]);
+    world.sub("a").play(vec![
+        Act::text("Hel"),
+        Act::Retract { from_block: 0 },
+        Act::NewBlock,
+        Act::text("Hello."),
+        Act::Answer,
+    ]);
     assert_eq!(world.say("hi").await.answer.as_deref(), Some("Hello."));
 }
 
@@ -93,7 +123,13 @@ async fn a_request_over_a_mebibyte_is_refused_by_size_and_nothing_is_sent() {
     let mut world = World::builder().plan("a").build().await;
     world.send(&"x".repeat((1 << 20) + 1)).await;
     let record = world.surface.record();
-    assert!(record.replies()[0].0.contains("1048577 bytes long; at most 1048576 bytes"), "{:?}", record.replies());
+    assert!(
+        record.replies()[0]
+            .0
+            .contains("1048577 bytes long; at most 1048576 bytes"),
+        "{:?}",
+        record.replies()
+    );
     assert!(world.sub("a").attempts().is_empty());
 }
 
@@ -107,13 +143,22 @@ async fn a_surface_that_is_not_the_console_gets_no_tools_by_default() {
 #[tokio::test(flavor = "multi_thread")]
 async fn edit_is_for_operators_and_others_read_only() {
     use gateway_core::message::Standing;
-    let mut world = World::builder().plan("a").permissions(Permissions::Edit).build().await;
+    let mut world = World::builder()
+        .plan("a")
+        .permissions(Permissions::Edit)
+        .build()
+        .await;
     world.say("by an operator").await;
     let mut inbound = world.inbound(Content::Text("by a member".into()), Origin::Human);
     inbound.sender.standing = Standing::Member;
     world.gateway().receive(inbound).await;
     world.gateway().idle().await;
-    let levels: Vec<_> = world.sub("a").attempts().iter().map(|attempt| attempt.permissions).collect();
+    let levels: Vec<_> = world
+        .sub("a")
+        .attempts()
+        .iter()
+        .map(|attempt| attempt.permissions)
+        .collect();
     assert_eq!(levels, [Permissions::Edit, Permissions::ReadOnly]);
 }
 
@@ -122,10 +167,22 @@ async fn a_chosen_route_comes_first_and_auto_gives_the_chain_back() {
     let mut world = World::builder().plan("a").plan("b").build().await;
     world.command("model b/m").await;
     world.say("one").await;
-    assert_eq!((world.sub("a").attempts().len(), world.sub("b").attempts().len()), (0, 1));
+    assert_eq!(
+        (
+            world.sub("a").attempts().len(),
+            world.sub("b").attempts().len()
+        ),
+        (0, 1)
+    );
     world.command("model auto").await;
     world.say("two").await;
-    assert_eq!((world.sub("a").attempts().len(), world.sub("b").attempts().len()), (1, 1));
+    assert_eq!(
+        (
+            world.sub("a").attempts().len(),
+            world.sub("b").attempts().len()
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +193,13 @@ async fn history_is_sent_to_a_route_that_has_not_seen_it() {
     world.say("and twice that?").await;
     let second = world.sub("a").attempts().pop().expect("two attempts");
     assert_eq!(second.history.len(), 1);
-    assert_eq!((second.history[0].request.as_str(), second.history[0].answer.as_str()), ("two and two?", "four"));
+    assert_eq!(
+        (
+            second.history[0].request.as_str(),
+            second.history[0].answer.as_str()
+        ),
+        ("two and two?", "four")
+    );
     assert_eq!(second.unseen, 0, "its own session has seen it");
     assert!(second.session.is_some());
 }

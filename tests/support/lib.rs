@@ -13,7 +13,8 @@ use gateway_core::message::{Content, Inbound, Origin, ReplyTarget, Sender, Stand
 use gateway_core::route::{Billing, Route};
 use gateway_host::clock::{Clock, MovedClock};
 use gateway_host::config::{
-    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings, SubscriptionSettings,
+    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings,
+    SubscriptionSettings,
 };
 use gateway_host::store::Store;
 use gateway_host::store::sqlite::SqliteStore;
@@ -36,7 +37,9 @@ pub fn baton() -> PathBuf {
 pub fn target_folder() -> PathBuf {
     let here = std::env::current_exe().expect("a test knows its own file");
     let deps = here.parent().expect("a test executable lies in a folder");
-    deps.parent().expect("test executables lie in target/<profile>/deps").to_owned()
+    deps.parent()
+        .expect("test executables lie in target/<profile>/deps")
+        .to_owned()
 }
 
 /// A world to be.
@@ -51,7 +54,12 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        let on = || PluginUse { enabled: true, required: true, budget_ms: BTreeMap::new(), config: json!({}) };
+        let on = || PluginUse {
+            enabled: true,
+            required: true,
+            budget_ms: BTreeMap::new(),
+            config: json!({}),
+        };
         Self {
             subscriptions: Vec::new(),
             chain: None,
@@ -109,27 +117,57 @@ impl Builder {
     pub async fn build(self) -> World {
         providers::install_tls();
         let home = tempfile::tempdir().expect("a temporary home");
-        let scripted: BTreeMap<_, _> =
-            self.subscriptions.iter().map(|(name, _)| (name.clone(), Scripted::in_folder(home.path().join("transcripts").join(name)))).collect();
+        let scripted: BTreeMap<_, _> = self
+            .subscriptions
+            .iter()
+            .map(|(name, _)| {
+                (
+                    name.clone(),
+                    Scripted::in_folder(home.path().join("transcripts").join(name)),
+                )
+            })
+            .collect();
         let settings = self.settings(home.path());
         let clock = MovedClock::default();
         let surface = Arc::new(Recording::new(SURFACE));
         let (gateway, store) = start(&settings, &clock, &surface, &scripted).await;
-        World { gateway: Some(gateway), store, settings, clock, surface, scripted, home, said: 0 }
+        World {
+            gateway: Some(gateway),
+            store,
+            settings,
+            clock,
+            surface,
+            scripted,
+            home,
+            said: 0,
+        }
     }
 
     fn settings(&self, home: &Path) -> Settings {
         let root = RootPath(home.to_owned());
         let subscription = |(name, billing): &(String, Billing)| {
             let id = SubscriptionId::new(name);
-            let settings = SubscriptionSettings { id: id.clone(), slug: id.clone(), billing: *billing, provider: ProviderSettings::Scripted };
+            let settings = SubscriptionSettings {
+                id: id.clone(),
+                slug: id.clone(),
+                billing: *billing,
+                provider: ProviderSettings::Scripted,
+            };
             (id, settings)
         };
-        let chain = self.chain.clone().unwrap_or_else(|| self.subscriptions.iter().map(|(name, _)| format!("{name}/m")).collect());
+        let chain = self.chain.clone().unwrap_or_else(|| {
+            self.subscriptions
+                .iter()
+                .map(|(name, _)| format!("{name}/m"))
+                .collect()
+        });
         let profile = ProfileSettings {
             id: ProfileId::new(DEFAULT_PROFILE),
             home: root.profile(&ProfileId::new(DEFAULT_PROFILE)),
-            chain: chain.iter().map(|route| route.parse::<Route>().expect("a route")).collect(),
+            chain: chain
+                .iter()
+                .map(|route| route.parse::<Route>().expect("a route"))
+                .collect(),
             workdir: home.to_owned(),
             permissions: self.permissions,
             plugins: self.plugins.iter().cloned().collect(),
@@ -152,10 +190,15 @@ async fn start(
     surface: &Arc<Recording>,
     scripted: &BTreeMap<String, Scripted>,
 ) -> (Gateway, Arc<dyn Store>) {
-    let store = SqliteStore::open(&settings.root.store_file()).await.expect("a store in a fresh home");
+    let store = SqliteStore::open(&settings.root.store_file())
+        .await
+        .expect("a store in a fresh home");
     let store: Arc<dyn Store> = Arc::new(store);
     let shared = |(name, provider): (&String, &Scripted)| {
-        (SubscriptionId::new(name), Arc::new(provider.clone()) as SharedProvider)
+        (
+            SubscriptionId::new(name),
+            Arc::new(provider.clone()) as SharedProvider,
+        )
     };
     let gateway = Gateway::start(Parts {
         settings: settings.clone(),
@@ -199,7 +242,9 @@ impl World {
 
     /// The scripted provider behind a subscription.
     pub fn sub(&self, name: &str) -> &Scripted {
-        self.scripted.get(name).unwrap_or_else(|| panic!("no subscription {name}"))
+        self.scripted
+            .get(name)
+            .unwrap_or_else(|| panic!("no subscription {name}"))
     }
 
     pub fn gateway(&self) -> &Gateway {
@@ -220,7 +265,10 @@ impl World {
         self.send(text).await;
         self.gateway().idle().await;
         let record = self.surface.record();
-        let turn = record.turns().into_iter().find(|turn| !before.contains(turn));
+        let turn = record
+            .turns()
+            .into_iter()
+            .find(|turn| !before.contains(turn));
         shown(&record, turn)
     }
 
@@ -234,10 +282,23 @@ impl World {
     pub async fn command(&mut self, line: &str) -> String {
         let (name, args) = line.split_once(' ').unwrap_or((line, ""));
         let before = self.surface.record().replies().len();
-        let inbound = self.inbound(Content::Command { name: name.into(), args: args.into() }, Origin::Human);
+        let inbound = self.inbound(
+            Content::Command {
+                name: name.into(),
+                args: args.into(),
+            },
+            Origin::Human,
+        );
         self.gateway().receive(inbound).await;
-        let record = self.surface.wait_for(|record| record.replies().len() > before).await;
-        record.replies().get(before).map(|(text, _)| (*text).to_owned()).unwrap_or_default()
+        let record = self
+            .surface
+            .wait_for(|record| record.replies().len() > before)
+            .await;
+        record
+            .replies()
+            .get(before)
+            .map(|(text, _)| (*text).to_owned())
+            .unwrap_or_default()
     }
 
     /// A message as it would arrive.
@@ -247,9 +308,16 @@ impl World {
             id: InboundId::new(format!("{}-{}", self.said, uuid::Uuid::new_v4())),
             profile: ProfileId::new(DEFAULT_PROFILE),
             session: SessionKey::new("agent:main:recording:chat"),
-            sender: Sender { id: "ann".into(), name: "Ann".into(), standing: Standing::Operator },
+            sender: Sender {
+                id: "ann".into(),
+                name: "Ann".into(),
+                standing: Standing::Operator,
+            },
             origin,
-            target: ReplyTarget { platform: SURFACE.into(), address: "chat".into() },
+            target: ReplyTarget {
+                platform: SURFACE.into(),
+                address: "chat".into(),
+            },
             received_at: self.clock.now(),
             content,
         }
@@ -264,7 +332,8 @@ impl World {
             ]})
         };
         let accounts: Vec<_> = spent.iter().map(account).collect();
-        let text = json!({ "schema": 6, "providers": [{ "id": "claude", "accounts": accounts }] }).to_string();
+        let text = json!({ "schema": 6, "providers": [{ "id": "claude", "accounts": accounts }] })
+            .to_string();
         let file = &self.settings.usage_snapshot;
         std::fs::create_dir_all(file.parent().expect("it lies below the root")).expect("a folder");
         let beside = file.with_extension("new");
@@ -275,7 +344,8 @@ impl World {
     /// Stops the gateway in order and starts another on the same home.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let (gateway, store) = start(&self.settings, &self.clock, &self.surface, &self.scripted).await;
+        let (gateway, store) =
+            start(&self.settings, &self.clock, &self.surface, &self.scripted).await;
         (self.gateway, self.store) = (Some(gateway), store);
     }
 
@@ -291,7 +361,13 @@ impl World {
 pub fn shown(record: &Record, turn: Option<TurnId>) -> Shown {
     let owned = |texts: Vec<&str>| texts.into_iter().map(ToOwned::to_owned).collect();
     match &turn {
-        None => Shown { turn, status: Vec::new(), answer: None, notices: Vec::new(), times_done: 0 },
+        None => Shown {
+            turn,
+            status: Vec::new(),
+            answer: None,
+            notices: Vec::new(),
+            times_done: 0,
+        },
         Some(id) => Shown {
             status: owned(record.status_lines(id)),
             answer: record.answer(id).map(ToOwned::to_owned),
@@ -305,5 +381,6 @@ pub fn shown(record: &Record, turn: Option<TurnId>) -> Shown {
 /// Writes a file of a test.
 #[expect(clippy::disallowed_methods, reason = "a test's own file, not state")]
 pub fn write(file: &Path, bytes: &[u8]) {
-    std::fs::write(file, bytes).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+    std::fs::write(file, bytes)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
 }

@@ -37,8 +37,8 @@ impl Answer {
         self.line(&text)
     }
 
-    /// Writes a question and leaves the cursor behind it.
-    pub(crate) fn question(&mut self, text: &str) -> io::Result<()> {
+    /// Writes a text as it is: a question that leaves the cursor behind it, lines that bring their own breaks.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         let mut out = self.out.lock();
         out.write_all(text.as_bytes())?;
         out.flush()

@@ -47,6 +47,9 @@ pub(crate) enum Command {
     /// List, check or install plugins
     #[command(subcommand)]
     Plugin(PluginTopic),
+    /// Answer JSON lines from stdin: what would it do with this?
+    #[command(subcommand)]
+    Explain(Topic),
     /// Look at everything a turn needs, each with a hint
     Doctor,
     /// Check, describe or show the configuration
@@ -96,11 +99,39 @@ pub(crate) enum HandoffTopic {
 pub(crate) enum PluginTopic {
     /// Every plugin of every profile with its state
     List,
+    /// Run the conformance kit on a library, each test in a process of its own
+    Check {
+        /// The library
+        file: PathBuf,
+        /// A configuration for it, as a JSON file
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Check a library, copy it to <root>/plugins and record its checksum
     Install {
         /// The library
         file: PathBuf,
     },
+    #[command(hide = true)]
+    Probe { file: PathBuf },
+    #[command(hide = true)]
+    CheckOne {
+        file: PathBuf,
+        test: String,
+        #[arg(long, allow_hyphen_values = true)]
+        config: Option<String>,
+    },
+}
+
+/// What `explain` explains.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum Topic {
+    /// A failure's class, scope and what follows
+    Failure,
+    /// What a registry says about a subscription
+    Usage,
+    /// What would be decided in a scenario
+    Decision,
 }
 
 /// Arguments of a command that is not built yet: whatever comes, the answer is "not yet".

@@ -8,7 +8,7 @@ use gateway_core::ids::ProfileId;
 use secrecy::ExposeSecret;
 
 use super::outcome::{Exit, Failure};
-use super::{Surroundings, block_on};
+use super::{Surroundings, block_on, executable};
 use crate::config::{DEFAULT_PROFILE, Settings, did_you_mean};
 use crate::logging;
 
@@ -18,14 +18,8 @@ pub(crate) fn run(profile: Option<&str>, around: &Surroundings) -> Result<Exit, 
     let profile = ProfileId::new(profile.unwrap_or(DEFAULT_PROFILE));
     known(&profile, &settings)?;
     let _logs = logging::init(&settings.root, redact(&settings));
-    block_on(talk(settings, profile))??;
+    block_on(crate::chat::run(settings, profile, executable()?))??;
     Ok(Exit::Done)
-}
-
-/// The conversation itself; returns when the person has left and everything running is sealed.
-async fn talk(settings: Settings, profile: ProfileId) -> Result<(), Failure> {
-    let executable = super::executable()?;
-    Ok(crate::chat::run(settings, profile, executable).await?)
 }
 
 fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {

@@ -2,24 +2,23 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use gateway_core::handoff::redact::Redactor;
 
 use super::answer::Answer;
 use super::outcome::{Exit, Failure};
 use super::{block_on, executable};
+use crate::demo::Options;
 use crate::logging;
 
 pub(crate) fn run(fast: bool, answer: &Answer) -> Result<Exit, Failure> {
-    let executable = executable()?;
+    let options = Options {
+        fast,
+        json: answer.is_json(),
+        executable: executable()?,
+    };
     let _logs = logging::init_stderr(Arc::new(|line| {
         Redactor::shapes().redact(line).into_owned()
     }));
-    block_on(play(fast, answer.is_json(), executable))??;
+    block_on(crate::demo::run(options, Box::new(std::io::stdout())))??;
     Ok(Exit::Done)
-}
-
-/// The call site of the demo.
-async fn play(_fast: bool, _json: bool, _executable: std::path::PathBuf) -> Result<(), Failure> {
-    Err(Failure::failed(anyhow!("not wired: the demo itself")))
 }

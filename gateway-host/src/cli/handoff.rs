@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::args::HandoffTopic;
 use super::outcome::{Exit, Failure};
-use super::{Surroundings, block_on, now};
+use super::{Surroundings, block_on};
+use crate::clock::{Clock, SystemClock};
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(
     answer: &mut Answer,
 ) -> Result<Exit, Failure> {
     let file = around.root()?.store_file();
+    let now = SystemClock.now();
     block_on(async {
         let store = match file.exists() {
             true => Some(SqliteStore::open(&file).await?),
@@ -30,8 +32,8 @@ pub(crate) fn run(
             None => Vec::new(),
         };
         let exit = match topic {
-            HandoffTopic::List => list(&stored, now(), answer),
-            HandoffTopic::Show { key } => show(&chosen(&stored, &key)?, now(), answer),
+            HandoffTopic::List => list(&stored, now, answer),
+            HandoffTopic::Show { key } => show(&chosen(&stored, &key)?, now, answer),
             HandoffTopic::Discard { key } => {
                 let chosen = chosen(&stored, &key)?;
                 match &store {

@@ -63,7 +63,7 @@ fn agreed(answer: &mut Answer) -> Result<bool, Failure> {
             "there is nobody to ask: stdin is not a terminal, or --json was given. Run `baton init --yes` to write it unasked."
         )));
     }
-    answer.question("Write it? [y/N] ")?;
+    answer.text("Write it? [y/N] ")?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))

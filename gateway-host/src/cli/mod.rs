@@ -8,12 +8,12 @@ pub(crate) mod colour;
 mod config;
 mod demo;
 mod doctor;
+mod explain;
 mod handoff;
 mod init;
 mod not_yet;
 mod outcome;
 mod plugin;
-mod provider;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -72,6 +72,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Chat { profile } => chat::run(profile.as_deref(), &surroundings),
         Command::Handoff(topic) => handoff::run(topic, &surroundings, &mut answer),
         Command::Plugin(topic) => plugin::run(topic, &surroundings, &mut answer),
+        Command::Explain(topic) => explain::run(topic, &mut answer),
         Command::Doctor => doctor::run(&surroundings, &mut answer),
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
         Command::Run(_) => not_yet::answer("run"),
@@ -105,15 +106,6 @@ pub(crate) fn executable() -> Result<PathBuf, Failure> {
                 .context("cannot find the program's own file; start baton by its full path"),
         )
     })
-}
-
-/// The time at the edge of a command that runs no turn.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "such a command has no Clock; it hands the time on"
-)]
-pub(crate) fn now() -> jiff::Timestamp {
-    jiff::Timestamp::now()
 }
 
 /// What every command starts from.

@@ -1,87 +1,52 @@
-//! `baton plugin list | install FILE`; the checks themselves are in `plugins/`.
-
-use std::path::Path;
-
-use serde_json::json;
+//! `baton plugin …`: hands the arguments to `plugins/cli.rs` and says what it answers. `probe` and `check-one` are what the
+//! gateway starts itself to look at a library in a process of its own.
 
 use super::answer::Answer;
 use super::args::PluginTopic;
 use super::outcome::{Exit, Failure};
 use super::{Surroundings, block_on, executable};
-use crate::plugins::facts::PluginState;
-use crate::plugins::{PluginSet, install};
+use crate::plugins::cli::{self, Said};
 
 pub(crate) fn run(
     topic: PluginTopic,
     around: &Surroundings,
     answer: &mut Answer,
 ) -> Result<Exit, Failure> {
-    match topic {
-        PluginTopic::List => list(around, answer),
-        PluginTopic::Install { file } => install_file(&file, around, answer),
-    }
-}
-
-fn list(around: &Surroundings, answer: &mut Answer) -> Result<Exit, Failure> {
-    let loaded = around.loaded()?;
-    let executable = executable()?;
-    let (states, problems) = block_on(async {
-        let (set, problems) = PluginSet::load(&loaded.settings, &executable).await;
-        let states = set.states();
-        set.shutdown().await;
-        (states, problems)
-    })?;
-    for state in &states {
-        let said = problems
-            .iter()
-            .find(|problem| problem.profile == state.profile && problem.name == state.name);
-        let error = said
-            .map(|problem| problem.message.as_str())
-            .or(state.last_error.as_deref());
-        if answer.is_json() {
-            answer.json(&json!({
-                "profile": state.profile, "name": state.name, "state": state.state.to_string(),
-                "version": state.version, "file": state.file, "calls": state.calls,
-                "failures": state.failures, "last_error": error,
-            }))?;
-        } else {
-            answer.line(&line(state, error))?;
+    let json = answer.is_json();
+    let said = match topic {
+        PluginTopic::List => {
+            let loaded = around.loaded()?;
+            let executable = executable()?;
+            block_on(cli::list(&loaded.settings, &executable, json))?
         }
-    }
-    if states.is_empty() && !answer.is_json() {
-        answer.line("No profile names a plugin.")?;
-    }
-    Ok(Exit::Done)
+        PluginTopic::Check { file, config } => {
+            let executable = executable()?;
+            block_on(cli::check(&file, config.as_deref(), json, &executable))?
+        }
+        PluginTopic::Install { file } => {
+            let (root, executable) = (around.root()?, executable()?);
+            block_on(cli::install(&file, &root.0, &executable))?
+        }
+        PluginTopic::Probe { file } => cli::probe(&file),
+        PluginTopic::CheckOne { file, test, config } => {
+            cli::check_one(&file, &test, config.as_deref())
+        }
+    };
+    tell(&said, answer)
 }
 
-fn line(state: &PluginState, error: Option<&str>) -> String {
-    let mut text = format!("{}/{}: {}", state.profile, state.name, state.state);
-    if let Some(version) = &state.version {
-        text.push_str(&format!(", version {version}"));
+fn tell(said: &Said, answer: &mut Answer) -> Result<Exit, Failure> {
+    answer.text(&said.out)?;
+    let exit = match said.code {
+        0 => Exit::Done,
+        1 => Exit::Failed,
+        _ => Exit::Usage,
+    };
+    if said.err.is_empty() {
+        return Ok(exit);
     }
-    if let Some(file) = &state.file {
-        text.push_str(&format!(", from {}", file.display()));
-    }
-    if let Some(error) = error {
-        text.push_str(&format!("\n  because: {error}"));
-    }
-    text
-}
-
-fn install_file(file: &Path, around: &Surroundings, answer: &mut Answer) -> Result<Exit, Failure> {
-    let root = around.root()?;
-    let executable = executable()?;
-    let installed =
-        block_on(install::install(file, &root.0, &executable))?.map_err(Failure::failed)?;
-    if answer.is_json() {
-        answer.json(&json!({
-            "name": installed.name, "version": installed.version, "file": installed.file, "sha256": installed.sha256,
-        }))?;
-    } else {
-        answer.line(&format!(
-            "Installed {} {} as {} (SHA-256 {}). Enable it with `{} = {{ enabled = true }}` below [profiles.NAME.plugins].",
-            installed.name, installed.version, installed.file.display(), installed.sha256, installed.name
-        ))?;
-    }
-    Ok(Exit::Done)
+    Err(Failure {
+        exit,
+        error: anyhow::anyhow!("{}", said.err),
+    })
 }

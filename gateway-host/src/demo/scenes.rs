@@ -22,7 +22,12 @@ pub(super) async fn play(world: &World, stage: &Stage) -> anyhow::Result<()> {
 }
 
 async fn skipped_on_proof(world: &World, stage: &Stage) -> anyhow::Result<()> {
-    stage.scene(1, "21 subscriptions, 17 of them known to be spent, and the first one hits its limit").await;
+    stage
+        .scene(
+            1,
+            "21 subscriptions, 17 of them known to be spent, and the first one hits its limit",
+        )
+        .await;
     world.upstream(1)?.enqueue(Step::UnifiedRejected {
         window: "five_hour".into(),
         resets_at: world.now() + BACK_AFTER,
@@ -30,31 +35,63 @@ async fn skipped_on_proof(world: &World, stage: &Stage) -> anyhow::Result<()> {
     world.upstream(19)?.enqueue(Step::answer(
         "It does: the loader reads the file once at start and never again. A reload needs a watcher on the folder, because an atomic save replaces the file.",
     ));
-    world.say(stage, "Does our config loader notice when the file changes?").await;
+    world
+        .say(
+            stage,
+            "Does our config loader notice when the file changes?",
+        )
+        .await;
     Ok(())
 }
 
 async fn cut_in_a_tool_call(world: &World, stage: &Stage) -> anyhow::Result<()> {
-    stage.scene(2, "everything is spent, in the middle of a tool call").await;
-    stage.aside("another gateway of the same root publishes that sub-19 and sub-21 are spent as well").await;
+    stage
+        .scene(2, "everything is spent, in the middle of a tool call")
+        .await;
+    stage
+        .aside(
+            "another gateway of the same root publishes that sub-19 and sub-21 are spent as well",
+        )
+        .await;
     world.publish(&SPENT.chain([19, 21]).collect::<Vec<_>>())?;
     let server = world.upstream(AGENT)?;
-    server.enqueue(Step::answer("I will add the watcher. First the loader as it is, then the tests."));
-    let todo = |id: &str, content: &str, status| Todo { id: id.into(), content: content.into(), status };
+    server.enqueue(Step::answer(
+        "I will add the watcher. First the loader as it is, then the tests.",
+    ));
+    let todo = |id: &str, content: &str, status| Todo {
+        id: id.into(),
+        content: content.into(),
+        status,
+    };
     world.agent.play([
-        Act::Fetch { base_url: server.base_url(), client: world.http.clone() },
+        Act::Fetch {
+            base_url: server.base_url(),
+            client: world.http.clone(),
+        },
         Act::Todos(vec![
             todo("1", "read the loader", TodoStatus::Completed),
             todo("2", "add a watcher on the folder", TodoStatus::InProgress),
             todo("3", "a test with an atomic save", TodoStatus::Pending),
         ]),
         Act::call("call-1", "read_file", &json!({ "path": "src/config.rs" })),
-        Act::result("call-1", CallOutcome::Completed, "pub fn load(path: &Path) -> Result<Config> { … }"),
-        Act::call("call-2", "terminal", &json!({ "command": "cargo add notify && cargo test config" })),
+        Act::result(
+            "call-1",
+            CallOutcome::Completed,
+            "pub fn load(path: &Path) -> Result<Config> { … }",
+        ),
+        Act::call(
+            "call-2",
+            "terminal",
+            &json!({ "command": "cargo add notify && cargo test config" }),
+        ),
         Act::Fail(
-            Failure::new(FailureKind::RateLimit, FailureScope::Account, "You've hit your weekly limit")
-                .retry_at(Some(world.now() + SignedDuration::from_hours(50)))
-                .window(Some("seven_day".into())),
+            Failure::new(
+                FailureKind::RateLimit,
+                FailureScope::Account,
+                "You've hit your weekly limit",
+            )
+            .retry_at(Some(world.now() + SignedDuration::from_hours(50)))
+            .window(Some("seven_day".into())),
         ),
     ]);
     world.say(stage, "Then add one, with a test.").await;
@@ -62,13 +99,20 @@ async fn cut_in_a_tool_call(world: &World, stage: &Stage) -> anyhow::Result<()> 
 }
 
 async fn previewed(world: &World, stage: &Stage) {
-    stage.scene(3, "what was saved: a preview, and it stays").await;
+    stage
+        .scene(3, "what was saved: a preview, and it stays")
+        .await;
     world.say(stage, "/resume-handoff").await;
     world.say(stage, "/resume-handoff").await;
 }
 
 async fn picked_up(world: &World, stage: &Stage) -> anyhow::Result<()> {
-    stage.scene(4, "three hours later sub-01 is back, and the work goes on where it was cut").await;
+    stage
+        .scene(
+            4,
+            "three hours later sub-01 is back, and the work goes on where it was cut",
+        )
+        .await;
     world.pass(BACK_AFTER + SignedDuration::from_mins(5));
     let server = world.upstream(1)?;
     server.enqueue(Step::answer(

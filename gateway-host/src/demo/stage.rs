@@ -59,7 +59,11 @@ impl Stage {
             answers: 0,
             mid_line: false,
         };
-        Self(Arc::new(Inner { fast, json, shown: Mutex::new(shown) }))
+        Self(Arc::new(Inner {
+            fast,
+            json,
+            shown: Mutex::new(shown),
+        }))
     }
 
     /// Opens a scene.
@@ -97,17 +101,36 @@ impl Stage {
 
     /// The most status messages any one turn showed.
     pub(super) fn status_lines(&self) -> usize {
-        self.0.shown.lock().statuses.values().copied().max().unwrap_or(0)
+        self.0
+            .shown
+            .lock()
+            .statuses
+            .values()
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 
     /// Notices that begin like this.
     pub(super) fn notices_with(&self, text: &str) -> usize {
-        self.0.shown.lock().notices.iter().filter(|notice| notice.contains(text)).count()
+        self.0
+            .shown
+            .lock()
+            .notices
+            .iter()
+            .filter(|notice| notice.contains(text))
+            .count()
     }
 
     /// Command answers that begin like this.
     pub(super) fn replies_with(&self, beginning: &str) -> usize {
-        self.0.shown.lock().replies.iter().filter(|reply| reply.starts_with(beginning)).count()
+        self.0
+            .shown
+            .lock()
+            .replies
+            .iter()
+            .filter(|reply| reply.starts_with(beginning))
+            .count()
     }
 
     /// Answers completed.
@@ -142,13 +165,20 @@ impl Stage {
 
 impl Shown {
     fn line(&mut self, line: &str) {
-        let lead = if std::mem::take(&mut self.mid_line) { "\n" } else { "" };
+        let lead = if std::mem::take(&mut self.mid_line) {
+            "\n"
+        } else {
+            ""
+        };
         self.write(&format!("{lead}{line}\n"));
     }
 
     /// A reader that went away ends nothing: the scenes are still played and counted.
     fn write(&mut self, text: &str) {
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let _ = self
+            .out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush());
     }
 }
 
@@ -159,15 +189,29 @@ impl Platform for Stage {
     }
 
     fn limits(&self) -> Limits {
-        Limits { message_chars: None, edits: true, edit_interval: Duration::ZERO, private_replies: true }
+        Limits {
+            message_chars: None,
+            edits: true,
+            edit_interval: Duration::ZERO,
+            private_replies: true,
+        }
     }
 
-    async fn deliver(&self, _: &ReplyTarget, turn: Option<&TurnId>, op: &ReplyOp) -> Result<Receipt, DeliveryError> {
+    async fn deliver(
+        &self,
+        _: &ReplyTarget,
+        turn: Option<&TurnId>,
+        op: &ReplyOp,
+    ) -> Result<Receipt, DeliveryError> {
         match op {
             ReplyOp::Status { text } => self.status(turn, text),
-            ReplyOp::Answer { delta, done: false, .. } if self.0.json => drop(delta),
-            ReplyOp::Answer { delta, done: false, .. } => self.stream(delta),
-            ReplyOp::Answer { text, done: true, .. } => self.answered(text),
+            ReplyOp::Answer { done: false, .. } if self.0.json => {}
+            ReplyOp::Answer {
+                delta, done: false, ..
+            } => self.stream(delta),
+            ReplyOp::Answer {
+                text, done: true, ..
+            } => self.answered(text),
             ReplyOp::Tools { text } => self.tools(text),
             ReplyOp::Notice { text } => {
                 self.0.shown.lock().notices.push(text.clone());
@@ -178,7 +222,11 @@ impl Platform for Stage {
                 self.say("reply", text, &indent("only you see  │ ", text));
             }
         }
-        let pace = if matches!(op, ReplyOp::Answer { done: false, .. }) { READING_PACE } else { SCENE_PACE };
+        let pace = if matches!(op, ReplyOp::Answer { done: false, .. }) {
+            READING_PACE
+        } else {
+            SCENE_PACE
+        };
         self.pause(pace).await;
         Ok(Receipt(NAME.to_owned()))
     }
@@ -192,10 +240,17 @@ impl Stage {
         if let Some(turn) = turn {
             shown.statuses.entry(turn.clone()).or_insert(1);
         }
-        let before = shown.last_status.replace(text.to_owned()).unwrap_or_default();
+        let before = shown
+            .last_status
+            .replace(text.to_owned())
+            .unwrap_or_default();
         drop(shown);
         match text.strip_prefix(before.as_str()).filter(|_| !first) {
-            Some(added) => self.say("status_edit", text, &format!("       (the line now ends:{added})")),
+            Some(added) => self.say(
+                "status_edit",
+                text,
+                &format!("       (the line now ends:{added})"),
+            ),
             None => self.say("status", text, &format!("       {text}")),
         }
     }
@@ -211,13 +266,23 @@ impl Stage {
         let mut shown = self.0.shown.lock();
         let before = std::mem::replace(&mut shown.last_tools, text.to_owned());
         drop(shown);
-        let new: Vec<_> = text.lines().filter(|line| !before.lines().any(|old| old == *line)).collect();
+        let new: Vec<_> = text
+            .lines()
+            .filter(|line| !before.lines().any(|old| old == *line))
+            .collect();
         self.say("tools", text, &indent("       ", &new.join("\n")));
     }
 }
 
 fn indent(lead: &str, text: &str) -> String {
-    let rest = if lead.contains('│') { lead.to_owned() } else { " ".repeat(lead.chars().count()) };
+    let rest = if lead.contains('│') {
+        lead.to_owned()
+    } else {
+        " ".repeat(lead.chars().count())
+    };
     let lines = text.lines().enumerate();
-    lines.map(|(at, line)| format!("{}{line}", if at == 0 { lead } else { &rest })).collect::<Vec<_>>().join("\n")
+    lines
+        .map(|(at, line)| format!("{}{line}", if at == 0 { lead } else { &rest }))
+        .collect::<Vec<_>>()
+        .join("\n")
 }

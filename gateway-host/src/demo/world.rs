@@ -18,7 +18,8 @@ use super::stage::{self, Stage};
 use super::{Counters, Options};
 use crate::clock::{Clock, MovedClock};
 use crate::config::{
-    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, SecretRef, Settings, SubscriptionSettings,
+    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, SecretRef, Settings,
+    SubscriptionSettings,
 };
 use crate::store::sqlite::SqliteStore;
 use crate::{Gateway, Parts};
@@ -49,10 +50,17 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn build(options: &Options, stage: Stage) -> anyhow::Result<Self> {
-        let home = tempfile::Builder::new().prefix("baton-demo-").tempdir().context("cannot make a temporary home")?;
+        let home = tempfile::Builder::new()
+            .prefix("baton-demo-")
+            .tempdir()
+            .context("cannot make a temporary home")?;
         let mut upstreams = Vec::new();
         for _ in 0..SUBSCRIPTIONS {
-            upstreams.push(Loopback::start(Wire::Anthropic).await.context("cannot open a port on loopback")?);
+            upstreams.push(
+                Loopback::start(Wire::Anthropic)
+                    .await
+                    .context("cannot open a port on loopback")?,
+            );
         }
         let settings = settings(home.path(), &upstreams)?;
         let clock = MovedClock::default();
@@ -71,17 +79,30 @@ impl World {
         })
         .await?;
         let http = providers::http::client()?;
-        Ok(Self { gateway, clock, agent, upstreams, http, settings, _home: home })
+        Ok(Self {
+            gateway,
+            clock,
+            agent,
+            upstreams,
+            http,
+            settings,
+            _home: home,
+        })
     }
 
     /// Lets the person say something, and waits until it is answered.
     pub(super) async fn say(&self, stage: &Stage, text: &str) {
         stage.person(text).await;
         let content = match text.strip_prefix('/') {
-            Some(command) => Content::Command { name: command.to_owned(), args: String::new() },
+            Some(command) => Content::Command {
+                name: command.to_owned(),
+                args: String::new(),
+            },
             None => Content::Text(text.to_owned()),
         };
-        self.gateway.receive(inbound(content, self.clock.now())).await;
+        self.gateway
+            .receive(inbound(content, self.clock.now()))
+            .await;
         self.gateway.idle().await;
     }
 
@@ -102,7 +123,9 @@ impl World {
 
     /// The server behind a subscription, by number from 1.
     pub(super) fn upstream(&self, number: usize) -> anyhow::Result<&Loopback> {
-        self.upstreams.get(number.wrapping_sub(1)).context("no such subscription")
+        self.upstreams
+            .get(number.wrapping_sub(1))
+            .context("no such subscription")
     }
 
     pub(super) fn counters(&self, stage: &Stage) -> Counters {
@@ -114,7 +137,11 @@ impl World {
             status_lines: stage.status_lines(),
             handoffs_sealed: stage.notices_with("Handoff saved:"),
             previews: stage.replies_with(CARRIES),
-            injections: requests.iter().flatten().filter(|request| request.text.contains(CARRIES)).count(),
+            injections: requests
+                .iter()
+                .flatten()
+                .filter(|request| request.text.contains(CARRIES))
+                .count(),
             rotations: 0,
             answers: stage.answers(),
         }
@@ -135,9 +162,16 @@ fn inbound(content: Content, now: Timestamp) -> Inbound {
         id: InboundId::new(uuid::Uuid::now_v7().to_string()),
         profile: ProfileId::new(DEFAULT_PROFILE),
         session: SessionKey::new("agent:main:demo:chat"),
-        sender: Sender { id: "you".into(), name: "you".into(), standing: Standing::Operator },
+        sender: Sender {
+            id: "you".into(),
+            name: "you".into(),
+            standing: Standing::Operator,
+        },
         origin: Origin::Human,
-        target: ReplyTarget { platform: stage::NAME.into(), address: "chat".into() },
+        target: ReplyTarget {
+            platform: stage::NAME.into(),
+            address: "chat".into(),
+        },
         received_at: now,
         content,
     }
@@ -160,11 +194,24 @@ fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Se
                 price: None,
             }
         };
-        let settings = SubscriptionSettings { id: id.clone(), slug: id.clone(), billing: Billing::Plan, provider };
+        let settings = SubscriptionSettings {
+            id: id.clone(),
+            slug: id.clone(),
+            billing: Billing::Plan,
+            provider,
+        };
         subscriptions.insert(id, settings);
     }
-    let chain = subscriptions.keys().map(|id| Route::new(id.as_str(), "opus")).collect();
-    let on = || PluginUse { enabled: true, required: true, budget_ms: BTreeMap::new(), config: json!({}) };
+    let chain = subscriptions
+        .keys()
+        .map(|id| Route::new(id.as_str(), "opus"))
+        .collect();
+    let on = || PluginUse {
+        enabled: true,
+        required: true,
+        budget_ms: BTreeMap::new(),
+        config: json!({}),
+    };
     let profile = ProfileSettings {
         id: ProfileId::new(DEFAULT_PROFILE),
         home: root.profile(&ProfileId::new(DEFAULT_PROFILE)),
@@ -209,12 +256,17 @@ fn write_private(file: &std::path::Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = file.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
     }
     let mut options = atomic_write_file::OpenOptions::new();
     atomic_write_file::unix::OpenOptionsExt::preserve_mode(&mut options, false);
     options.mode(0o600);
-    let mut writing = options.open(file).with_context(|| format!("cannot write {}", file.display()))?;
+    let mut writing = options
+        .open(file)
+        .with_context(|| format!("cannot write {}", file.display()))?;
     writing.write_all(text.as_bytes())?;
     writing.commit()?;
     Ok(())

@@ -158,7 +158,11 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<bool, StoreError>;
     /// Adds to the journal of an open turn, all or nothing; an ended turn's journal is final ([`StoreError::NoSuchTurn`]).
     /// Gives an open turn that had to wait its conversation and its claims, all or nothing; `false` as for `open_turn`.
-    async fn claim_for_turn(&self, row: &TurnRow, claims: &[(HandoffId, i64)]) -> Result<bool, StoreError>;
+    async fn claim_for_turn(
+        &self,
+        row: &TurnRow,
+        claims: &[(HandoffId, i64)],
+    ) -> Result<bool, StoreError>;
     /// The first row of a turn, open or ended; `None` = not here (any more).
     async fn turn(&self, turn: &TurnId) -> Result<Option<TurnRow>, StoreError>;
     async fn append(&self, turn: &TurnId, entries: &[JournalEntry]) -> Result<(), StoreError>;

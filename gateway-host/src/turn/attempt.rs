@@ -24,21 +24,40 @@ use crate::store::{ProviderSessionRow, StoreError};
 const BACKSTOP: Duration = Duration::from_secs(30);
 
 /// Drives one attempt on the route at `position`. `Err` = the record is broken; the attempt was stopped and reaped.
-pub async fn run(turn: &mut Turn, position: usize, effects: &Effects) -> Result<AttemptEnd, StoreError> {
+pub async fn run(
+    turn: &mut Turn,
+    position: usize,
+    effects: &Effects,
+) -> Result<AttemptEnd, StoreError> {
     let Some(route) = turn.route(position).cloned() else {
-        return Ok(AttemptEnd::Failed(gone("this position is not in the chain")));
+        return Ok(AttemptEnd::Failed(gone(
+            "this position is not in the chain",
+        )));
     };
     turn.voice.settle();
     let Some(provider) = effects.providers.get(&route.subscription).cloned() else {
         turn.first_row.durable().await?;
-        return Ok(AttemptEnd::Failed(gone(&format!("{} could not be set up; see `baton doctor`", route.subscription))));
+        return Ok(AttemptEnd::Failed(gone(&format!(
+            "{} could not be set up; see `baton doctor`",
+            route.subscription
+        ))));
     };
-    let known = effects.store.provider_session(&turn.conversation, &route.subscription).await?;
+    let known = effects
+        .store
+        .provider_session(&turn.conversation, &route.subscription)
+        .await?;
     let prompt = prompt(turn, known.as_ref(), provider.as_ref(), effects).await?;
     let (go, gate) = oneshot::channel();
     let attempt = AttemptId::new(uuid::Uuid::now_v7().to_string());
-    turn.journal.record(JournalEntry::Attempt { attempt: attempt.clone(), route: route.clone(), at: effects.now() });
-    let limits = AttemptLimits { deadline: turn.profile.attempt_deadline, silence: turn.profile.silence };
+    turn.journal.record(JournalEntry::Attempt {
+        attempt: attempt.clone(),
+        route: route.clone(),
+        at: effects.now(),
+    });
+    let limits = AttemptLimits {
+        deadline: turn.profile.attempt_deadline,
+        silence: turn.profile.silence,
+    };
     let seen = known.as_ref().map_or(0, |row| row.seen);
     let handle = provider.start(AttemptRequest {
         attempt,
@@ -48,7 +67,9 @@ pub async fn run(turn: &mut Turn, position: usize, effects: &Effects) -> Result<
         title: session_title(&turn.conversation),
         prompt,
         history: turn.history.clone(),
-        unseen: usize::try_from(turn.history_len.saturating_sub(seen)).unwrap_or(usize::MAX).min(turn.history.len()),
+        unseen: usize::try_from(turn.history_len.saturating_sub(seen))
+            .unwrap_or(usize::MAX)
+            .min(turn.history.len()),
         workdir: turn.profile.workdir.clone(),
         permissions: turn.permissions,
         limits,
@@ -89,7 +110,11 @@ async fn drive(
         Ok(Ok(end)) => end,
         _ => AttemptEnd::Failed(gone("the provider's driver ended without a word")),
     };
-    let end = if asked && !matches!(end, AttemptEnd::Answered(_)) { AttemptEnd::Stopped } else { end };
+    let end = if asked && !matches!(end, AttemptEnd::Answered(_)) {
+        AttemptEnd::Stopped
+    } else {
+        end
+    };
     ended(turn, fold, end, effects).await
 }
 
@@ -102,10 +127,15 @@ async fn apply(
 ) -> Result<(), StoreError> {
     turn.journal.record_event(&event, effects);
     turn.journal.check()?;
-    effects.plugins.observe(&turn.profile.id, &turn.row.turn, &event);
+    effects
+        .plugins
+        .observe(&turn.profile.id, &turn.row.turn, &event);
     match event {
         Event::Session { id } => {
-            effects.store.note_provider_session(&turn.conversation, subscription, &id).await?;
+            effects
+                .store
+                .note_provider_session(&turn.conversation, subscription, &id)
+                .await?;
             turn.session = Some(id);
         }
         Event::Text { block, delta } => {
@@ -116,13 +146,19 @@ async fn apply(
             fold.retract(from_block);
             turn.voice.answer(&fold.whole()).await;
         }
-        Event::ToolCall { id, name, arguments } => {
+        Event::ToolCall {
+            id,
+            name,
+            arguments,
+        } => {
             let line = tool_line(&name, &effects.redactor.redact(&arguments), None);
             let at = turn.voice.tool(None, line).await;
             fold.calls.push((id, name, arguments, at));
         }
         Event::ToolResult { id, outcome, .. } => {
-            if let Some((_, name, arguments, at)) = fold.calls.iter().rev().find(|call| call.0 == id).cloned() {
+            if let Some((_, name, arguments, at)) =
+                fold.calls.iter().rev().find(|call| call.0 == id).cloned()
+            {
                 let line = tool_line(&name, &effects.redactor.redact(&arguments), Some(outcome));
                 turn.voice.tool(Some(at), line).await;
             }
@@ -134,20 +170,32 @@ async fn apply(
     Ok(())
 }
 
-async fn ended(turn: &mut Turn, fold: Fold, end: AttemptEnd, effects: &Effects) -> Result<AttemptEnd, StoreError> {
+async fn ended(
+    turn: &mut Turn,
+    fold: Fold,
+    end: AttemptEnd,
+    effects: &Effects,
+) -> Result<AttemptEnd, StoreError> {
     let end = match end {
         AttemptEnd::Answered(answer) => answered(turn, fold, answer, effects).await,
         other => other,
     };
     match &end {
         AttemptEnd::Failed(failure) => {
-            let failure = Failure { detail: effects.redactor.redact(&failure.detail).into_owned(), ..failure.clone() };
+            let failure = Failure {
+                detail: effects.redactor.redact(&failure.detail).into_owned(),
+                ..failure.clone()
+            };
             turn.journal.release(effects);
-            turn.journal.record(JournalEntry::Failed { failure, at: effects.now() });
+            turn.journal.record(JournalEntry::Failed {
+                failure,
+                at: effects.now(),
+            });
         }
         AttemptEnd::Stopped => {
             turn.journal.release(effects);
-            turn.journal.record(JournalEntry::Stopped { at: effects.now() });
+            turn.journal
+                .record(JournalEntry::Stopped { at: effects.now() });
         }
         AttemptEnd::Answered(_) => {}
     }
@@ -158,16 +206,37 @@ async fn ended(turn: &mut Turn, fold: Fold, end: AttemptEnd, effects: &Effects) 
 /// An answer that came without deltas is shown now; an empty one is no answer.
 async fn answered(turn: &mut Turn, fold: Fold, answer: Answer, effects: &Effects) -> AttemptEnd {
     let streamed = fold.whole();
-    let text = if streamed.trim().is_empty() { answer.text } else { streamed };
+    let text = if streamed.trim().is_empty() {
+        answer.text
+    } else {
+        streamed
+    };
     if text.trim().is_empty() && fold.calls.is_empty() {
         let why = "the provider said it was done and sent no text";
-        return AttemptEnd::Failed(Failure::new(FailureKind::Transport, FailureScope::Request, why));
+        return AttemptEnd::Failed(Failure::new(
+            FailureKind::Transport,
+            FailureScope::Request,
+            why,
+        ));
     }
     if fold.blocks.is_empty() {
-        turn.journal.record_event(&Event::Text { block: 0, delta: text.clone() }, effects);
+        turn.journal.record_event(
+            &Event::Text {
+                block: 0,
+                delta: text.clone(),
+            },
+            effects,
+        );
     }
     turn.voice.answer(&text).await;
-    AttemptEnd::Answered(Answer { text, usage: if fold.usage == Default::default() { answer.usage } else { fold.usage } })
+    AttemptEnd::Answered(Answer {
+        text,
+        usage: if fold.usage == Default::default() {
+            answer.usage
+        } else {
+            fold.usage
+        },
+    })
 }
 
 /// What is sent as the user message. A first try carries the claimed handoffs; a try after one that left text or tool
@@ -184,7 +253,10 @@ async fn prompt(
             turn: &turn.row,
             entries: turn.journal.entries(),
             carried: &turn.carried,
-            reason: turn.failure.as_ref().map_or("provider failure", |failure| failure.kind.reason()),
+            reason: turn
+                .failure
+                .as_ref()
+                .map_or("provider failure", |failure| failure.kind.reason()),
             next_reset: None,
             now: effects.now(),
         };
@@ -197,7 +269,11 @@ async fn prompt(
     let Some(context) = injection(turn, known, provider, effects).await? else {
         return Ok(turn.row.request.clone());
     };
-    Ok(format!("{}\n\n{}", turn.row.request, effects.redactor.redact_known(&context)))
+    Ok(format!(
+        "{}\n\n{}",
+        turn.row.request,
+        effects.redactor.redact_known(&context)
+    ))
 }
 
 /// The claimed handoffs' text, ending in one marker per handoff. What the session's transcript already holds (a process
@@ -208,7 +284,9 @@ async fn injection(
     provider: &dyn providers::Provider,
     effects: &Effects,
 ) -> Result<Option<String>, StoreError> {
-    let Some(advised) = &turn.injected else { return Ok(None) };
+    let Some(advised) = &turn.injected else {
+        return Ok(None);
+    };
     let mut parts = Vec::new();
     let mut trimmed = false;
     for handoff in &turn.carried {
@@ -223,7 +301,11 @@ async fn injection(
         return Ok(None);
     }
     let text = if trimmed {
-        parts.iter().map(|(_, handoff)| render::context(handoff)).collect::<Vec<_>>().join("\n\n")
+        parts
+            .iter()
+            .map(|(_, handoff)| render::context(handoff))
+            .collect::<Vec<_>>()
+            .join("\n\n")
     } else {
         advised.clone()
     };
@@ -286,7 +368,11 @@ fn tool_line(name: &str, arguments: &str, outcome: Option<CallOutcome>) -> Strin
         Some(CallOutcome::Unknown) => "? outcome unknown",
     };
     let short: String = arguments.chars().take(120).collect();
-    let short = if short.len() < arguments.len() { format!("{short}…") } else { short };
+    let short = if short.len() < arguments.len() {
+        format!("{short}…")
+    } else {
+        short
+    };
     format!("🔧 {name} {short} {mark}")
 }
 
@@ -295,7 +381,11 @@ fn gone(why: &str) -> Failure {
 }
 
 fn overdue() -> Failure {
-    Failure::new(FailureKind::Timeout, FailureScope::Request, "the attempt outlived its deadline and was dropped")
+    Failure::new(
+        FailureKind::Timeout,
+        FailureScope::Request,
+        "the attempt outlived its deadline and was dropped",
+    )
 }
 
 /// The attempt so far.

@@ -37,7 +37,13 @@ impl Journal {
         let (writer, queue) = mpsc::unbounded_channel();
         let broken = Arc::new(parking_lot::Mutex::new(None));
         tokio::spawn(write(store, turn, durable, queue, Arc::clone(&broken)));
-        Self { entries: Vec::new(), route: None, held: None, writer, broken }
+        Self {
+            entries: Vec::new(),
+            route: None,
+            held: None,
+            writer,
+            broken,
+        }
     }
 
     /// Records one entry.
@@ -56,23 +62,44 @@ impl Journal {
             self.hold(*block, delta, effects);
             return;
         }
-        if matches!(event, Event::Usage(_) | Event::Limit(_) | Event::Activity { .. }) {
+        if matches!(
+            event,
+            Event::Usage(_) | Event::Limit(_) | Event::Activity { .. }
+        ) {
             return;
         }
         self.release(effects);
         let entry = match event {
             Event::Session { id } => JournalEntry::Session { id: id.clone() },
-            Event::Retract { from_block } => JournalEntry::Retract { from_block: *from_block },
-            Event::ToolCall { id, name, arguments } => {
-                JournalEntry::ToolCall { id: id.clone(), name: name.clone(), arguments: redact(arguments) }
-            }
-            Event::ToolResult { id, outcome, text } => {
-                JournalEntry::ToolResult { id: id.clone(), outcome: *outcome, text: redact(text) }
-            }
-            Event::Todos(todos) => JournalEntry::Todos {
-                todos: todos.iter().map(|todo| gateway_core::event::Todo { content: redact(&todo.content), ..todo.clone() }).collect(),
+            Event::Retract { from_block } => JournalEntry::Retract {
+                from_block: *from_block,
             },
-            Event::Text { .. } | Event::Usage(_) | Event::Limit(_) | Event::Activity { .. } => return,
+            Event::ToolCall {
+                id,
+                name,
+                arguments,
+            } => JournalEntry::ToolCall {
+                id: id.clone(),
+                name: name.clone(),
+                arguments: redact(arguments),
+            },
+            Event::ToolResult { id, outcome, text } => JournalEntry::ToolResult {
+                id: id.clone(),
+                outcome: *outcome,
+                text: redact(text),
+            },
+            Event::Todos(todos) => JournalEntry::Todos {
+                todos: todos
+                    .iter()
+                    .map(|todo| gateway_core::event::Todo {
+                        content: redact(&todo.content),
+                        ..todo.clone()
+                    })
+                    .collect(),
+            },
+            Event::Text { .. } | Event::Usage(_) | Event::Limit(_) | Event::Activity { .. } => {
+                return;
+            }
         };
         self.record(entry);
     }
@@ -85,18 +112,28 @@ impl Journal {
         let (_, mut text) = self.held.take().unwrap_or_default();
         text.push_str(delta);
         let cut = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let cut = if text.len() > HELD_MAX { text.len() } else { text.ceil_char_boundary(cut) };
+        let cut = if text.len() > HELD_MAX {
+            text.len()
+        } else {
+            text.ceil_char_boundary(cut)
+        };
         let rest = text.split_off(cut);
         self.held = Some((block, rest));
         if !text.is_empty() {
-            self.record(JournalEntry::Text { block, text: effects.redactor.redact(&text).into_owned() });
+            self.record(JournalEntry::Text {
+                block,
+                text: effects.redactor.redact(&text).into_owned(),
+            });
         }
     }
 
     /// Records what was held back.
     pub fn release(&mut self, effects: &Effects) {
         if let Some((block, text)) = self.held.take().filter(|(_, text)| !text.is_empty()) {
-            self.record(JournalEntry::Text { block, text: effects.redactor.redact(&text).into_owned() });
+            self.record(JournalEntry::Text {
+                block,
+                text: effects.redactor.redact(&text).into_owned(),
+            });
         }
     }
 
@@ -111,7 +148,10 @@ impl Journal {
 
     /// Whether the record is broken; asked between events.
     pub fn check(&self) -> Result<(), StoreError> {
-        self.broken.lock().clone().map_or(Ok(()), |why| Err(StoreError::Write(why)))
+        self.broken
+            .lock()
+            .clone()
+            .map_or(Ok(()), |why| Err(StoreError::Write(why)))
     }
 
     /// What is recorded so far.
@@ -126,12 +166,23 @@ impl Journal {
 
     /// Whether any attempt of this turn has shown text or started a tool call.
     pub fn has_effects(&self) -> bool {
-        self.entries.iter().any(|entry| matches!(entry, JournalEntry::Text { .. } | JournalEntry::ToolCall { .. }))
+        self.entries.iter().any(|entry| {
+            matches!(
+                entry,
+                JournalEntry::Text { .. } | JournalEntry::ToolCall { .. }
+            )
+        })
     }
 
     fn remember(&mut self, entry: JournalEntry) {
         match (self.entries.last_mut(), &entry) {
-            (Some(JournalEntry::Text { block, text }), JournalEntry::Text { block: same, text: more }) if block == same => {
+            (
+                Some(JournalEntry::Text { block, text }),
+                JournalEntry::Text {
+                    block: same,
+                    text: more,
+                },
+            ) if block == same => {
                 text.push_str(more);
             }
             _ => self.entries.push(entry),
@@ -172,7 +223,13 @@ async fn write(
 /// Deltas of one block that wait for the disk together become one row.
 fn merge(batch: &mut Vec<JournalEntry>, entry: JournalEntry) {
     match (batch.last_mut(), &entry) {
-        (Some(JournalEntry::Text { block, text }), JournalEntry::Text { block: same, text: more }) if block == same => {
+        (
+            Some(JournalEntry::Text { block, text }),
+            JournalEntry::Text {
+                block: same,
+                text: more,
+            },
+        ) if block == same => {
             text.push_str(more);
         }
         _ => batch.push(entry),

@@ -71,18 +71,19 @@ pub struct TurnStop {
 }
 
 /// Runs one turn to its outcome. `Err` is a fault of ours (the store); the person has been told.
-pub async fn run_turn(request: Request, stop: TurnStop, effects: &Effects) -> Result<Outcome, StoreError> {
-    let (mut turn, mut walk) = match prologue::open(request, stop, effects).await? {
-        prologue::Opened::Turn(turn, walk) => (*turn, walk),
-        prologue::Opened::Ended(outcome) => return Ok(outcome),
-    };
+pub async fn run_turn(
+    request: Request,
+    stop: TurnStop,
+    effects: &Effects,
+) -> Result<Outcome, StoreError> {
+    let (mut turn, mut walk) = prologue::open(request, stop, effects).await?;
     let mut step = walk.first();
     loop {
         let position = match step {
             Step::Try(position) => position,
-            Step::Done(answer) => return terminal::answered(turn, &walk, answer, effects).await,
-            Step::GiveUp(GiveUp::Stopped) => return terminal::stopped(turn, effects).await,
-            Step::GiveUp(why) => return terminal::cut(turn, &walk, why, effects).await,
+            Step::Done(answer) => return terminal::answered(*turn, &walk, answer, effects).await,
+            Step::GiveUp(GiveUp::Stopped) => return terminal::stopped(*turn, effects).await,
+            Step::GiveUp(why) => return terminal::cut(*turn, &walk, why, effects).await,
         };
         let end = attempt::run(&mut turn, position, effects).await?;
         walk.note(&end);
@@ -97,14 +98,23 @@ pub async fn run_turn(request: Request, stop: TurnStop, effects: &Effects) -> Re
 }
 
 /// After a failure: remember it, and for a quota failure ask the walk hook; its advice is one more fact.
-async fn learn(turn: &mut Turn, walk: &mut Walk, position: usize, failure: &Failure, effects: &Effects) {
+async fn learn(
+    turn: &mut Turn,
+    walk: &mut Walk,
+    position: usize,
+    failure: &Failure,
+    effects: &Effects,
+) {
     info!(turn = %turn.row.turn, position, kind = ?failure.kind, retry_at = ?failure.retry_at, detail = %failure.detail, "attempt failed");
     turn.failure = Some(failure.clone());
     let now = effects.now();
     let route = turn.route(position).cloned();
     if let Some(entry) = turn.chain.entries.get(position) {
         let mark = reading_of_failure(&entry.slug, entry.route.model.as_str(), failure, now);
-        effects.registry.learn(mark.into_iter().collect(), now).await;
+        effects
+            .registry
+            .learn(mark.into_iter().collect(), now)
+            .await;
     }
     if !failure.kind.is_quota() || route.is_none() {
         return;
@@ -119,7 +129,10 @@ async fn learn(turn: &mut Turn, walk: &mut Walk, position: usize, failure: &Fail
         line_shown: turn.voice.has_status(),
         memo: walk.skipped(),
     };
-    let advice = effects.plugins.before_walk(&turn.profile.id, Arc::new(facts)).await;
+    let advice = effects
+        .plugins
+        .before_walk(&turn.profile.id, Arc::new(facts))
+        .await;
     walk.gated |= advice.gated;
     for skip in &advice.skips {
         walk.skip(skip.position, skip.until);
@@ -134,9 +147,17 @@ async fn announce(turn: &mut Turn, next: usize, failure: &Failure) {
     if turn.voice.has_status() || turn.route(next).is_none() {
         return;
     }
-    let failed = turn.chain.entries.iter().find(|entry| Some(&entry.route) == turn.journal.route());
-    let from = failed.map(|entry| entry.route.subscription.as_str()).unwrap_or_default();
-    turn.voice.status(&notice::walk_line(failure.kind, from)).await;
+    let failed = turn
+        .chain
+        .entries
+        .iter()
+        .find(|entry| Some(&entry.route) == turn.journal.route());
+    let from = failed
+        .map(|entry| entry.route.subscription.as_str())
+        .unwrap_or_default();
+    turn.voice
+        .status(&notice::walk_line(failure.kind, from))
+        .await;
 }
 
 impl Turn {

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use gateway_core::handoff::HandoffState;
+use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{HandoffId, TurnId};
 use gateway_core::journal::TurnRow;
 use gateway_core::route::{Chain, Route};
-use gateway_core::turn::Outcome;
 use gateway_core::walk::{Walk, usable};
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tracing::warn;
 
@@ -23,16 +23,19 @@ use crate::store::{Lane, SessionRow, StoreError};
 /// How many exchanges of a conversation a route without sessions is sent at most.
 const HISTORY_EXCHANGES: u32 = 200;
 
-/// What the prologue leaves.
-pub enum Opened {
-    Turn(Box<Turn>, Walk),
-    /// The turn ended before it began (another process answers it).
-    Ended(Outcome),
-}
+/// How often a turn looks again when somebody else claims what it was about to carry.
+const CLAIM_ROUNDS: usize = 5;
 
 /// Opens a turn. `Err` = the store could not take it; nothing was sent to anybody.
-pub async fn open(request: Request, stop: TurnStop, effects: &Effects) -> Result<Opened, StoreError> {
-    let lane = Lane { profile: request.inbound.profile.clone(), session: request.inbound.session.clone() };
+pub async fn open(
+    request: Request,
+    stop: TurnStop,
+    effects: &Effects,
+) -> Result<(Box<Turn>, Walk), StoreError> {
+    let lane = Lane {
+        profile: request.inbound.profile.clone(),
+        session: request.inbound.session.clone(),
+    };
     recovery::seal_left_on(&lane, effects).await?;
     let profile = effects.profile(&lane.profile);
     let now = effects.now();
@@ -41,8 +44,11 @@ pub async fn open(request: Request, stop: TurnStop, effects: &Effects) -> Result
     let usable = usable(&chain);
     let evidence = effects.registry.current(now).await;
     let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
-    let (history, history_len) = effects.store.history(&session.conversation, HISTORY_EXCHANGES).await?;
-    loop {
+    let (history, history_len) = effects
+        .store
+        .history(&session.conversation, HISTORY_EXCHANGES)
+        .await?;
+    for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
             profile: lane.profile.clone(),
@@ -52,13 +58,25 @@ pub async fn open(request: Request, stop: TurnStop, effects: &Effects) -> Result
             sheet: Arc::clone(&sheet),
             now,
         };
-        let advice = ask(&lane, &facts, effects).await?;
-        let Some(claims) = claims(&advice.claims, effects).await? else { continue };
+        let mut advice = ask(&lane, &facts, effects).await?;
+        if round >= CLAIM_ROUNDS {
+            warn!(turn = %facts.turn, "handoffs moved under this turn again and again; it goes on without them");
+            (advice.inject, advice.claims) = (None, Vec::new());
+        }
+        let Some(claims) = claims(&advice.claims, now, effects).await? else {
+            continue;
+        };
         let row = row_of(&request, &facts, &advice, effects);
         let (durable_in, durable) = oneshot::channel();
         let journal = Journal::start(Arc::clone(&effects.store), row.turn.clone(), durable);
-        let carried = claims.iter().map(|(_, _, handoff)| handoff.clone()).collect();
-        let claims: Vec<_> = claims.into_iter().map(|(id, revision, _)| (id, revision)).collect();
+        let carried = claims
+            .iter()
+            .map(|(_, _, handoff)| handoff.clone())
+            .collect();
+        let claims: Vec<_> = claims
+            .into_iter()
+            .map(|(id, revision, _)| (id, revision))
+            .collect();
         let first_row = if claims.is_empty() && request.queued.is_none() {
             FirstRow::write(row.clone(), durable_in, effects)
         } else if write_first_row(&request, &row, &claims, effects).await? {
@@ -87,15 +105,22 @@ pub async fn open(request: Request, stop: TurnStop, effects: &Effects) -> Result
             session: None,
         };
         let walk = plan(&mut turn, &usable, &advice).await;
-        return Ok(Opened::Turn(Box::new(turn), walk));
+        return Ok((Box::new(turn), walk));
     }
+    unreachable!("the rounds have no end but a return")
 }
 
 /// The chain of this turn: the route chosen with `/model` first, then the configured order.
 pub fn chain_of(profile: &ProfileSettings, session: &SessionRow, effects: &Effects) -> Chain {
     let mut chain = profile.chain_for(&effects.settings);
-    let Some(chosen) = &session.chosen else { return chain };
-    if let Some(at) = chain.entries.iter().position(|entry| entry.route == *chosen) {
+    let Some(chosen) = &session.chosen else {
+        return chain;
+    };
+    if let Some(at) = chain
+        .entries
+        .iter()
+        .position(|entry| entry.route == *chosen)
+    {
         let entry = chain.entries.remove(at);
         chain.entries.insert(0, entry);
     } else if let Some(entry) = effects.settings.entry(chosen) {
@@ -110,30 +135,56 @@ pub fn chain_of(profile: &ProfileSettings, session: &SessionRow, effects: &Effec
 pub fn session_title(conversation: &gateway_core::ids::ConversationId) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
-    let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("baton-{hex}")
 }
 
 fn turn_id(request: &Request) -> TurnId {
-    request.queued.as_ref().map_or_else(|| TurnId::new(uuid::Uuid::now_v7().to_string()), |row| row.turn.clone())
+    request.queued.as_ref().map_or_else(
+        || TurnId::new(uuid::Uuid::now_v7().to_string()),
+        |row| row.turn.clone(),
+    )
 }
 
-async fn ask(lane: &Lane, facts: &TurnFacts, effects: &Effects) -> Result<PrologueAdvice, StoreError> {
+async fn ask(
+    lane: &Lane,
+    facts: &TurnFacts,
+    effects: &Effects,
+) -> Result<PrologueAdvice, StoreError> {
     let documents = effects.store.handoffs_of(lane).await?;
-    let documents = documents.into_iter().filter(|d| d.handoff.conversation == facts.conversation).collect();
-    let facts = PrologueFacts { turn: facts.clone(), documents };
-    Ok(effects.plugins.prologue(&lane.profile, Arc::new(facts)).await)
+    let of_this = documents
+        .into_iter()
+        .filter(|document| document.handoff.conversation == facts.conversation);
+    let documents = of_this
+        .map(|document| StoredHandoff {
+            state: document.standing(facts.now),
+            ..document
+        })
+        .collect();
+    let facts = PrologueFacts {
+        turn: facts.clone(),
+        documents,
+    };
+    Ok(effects
+        .plugins
+        .prologue(&lane.profile, Arc::new(facts))
+        .await)
 }
 
 /// The advised handoffs with their revisions, in the order of the injected text; `None` = one has moved on, ask again.
 async fn claims(
     advised: &[HandoffId],
+    now: Timestamp,
     effects: &Effects,
 ) -> Result<Option<Vec<(HandoffId, i64, gateway_core::handoff::Handoff)>>, StoreError> {
     let mut claims = Vec::new();
     for id in advised {
         match effects.store.handoff(id).await? {
-            Some(stored) if stored.state == HandoffState::Armed => {
+            Some(stored) if stored.standing(now) == HandoffState::Armed => {
                 claims.push((id.clone(), stored.revision, stored.handoff));
             }
             _ => return Ok(None),
@@ -142,7 +193,12 @@ async fn claims(
     Ok(Some(claims))
 }
 
-fn row_of(request: &Request, facts: &TurnFacts, advice: &PrologueAdvice, effects: &Effects) -> TurnRow {
+fn row_of(
+    request: &Request,
+    facts: &TurnFacts,
+    advice: &PrologueAdvice,
+    effects: &Effects,
+) -> TurnRow {
     let inbound = &request.inbound;
     TurnRow {
         turn: facts.turn.clone(),
@@ -204,7 +260,9 @@ impl FirstRow {
     /// Waits until the row is on disk.
     pub async fn durable(&mut self) -> Result<(), StoreError> {
         if let Self::Writing(writing) = self {
-            let written = writing.await.map_err(|panic| StoreError::Write(panic.to_string()))?;
+            let written = writing
+                .await
+                .map_err(|panic| StoreError::Write(panic.to_string()))?;
             *self = Self::Durable;
             written?;
         }
@@ -237,14 +295,26 @@ impl Sheets {
         let same = |prepared: &&Prepared| {
             prepared.revision == evidence.revision
                 && prepared.chain.len() == chain.entries.len()
-                && prepared.chain.iter().zip(&chain.entries).all(|(route, entry)| *route == entry.route)
+                && prepared
+                    .chain
+                    .iter()
+                    .zip(&chain.entries)
+                    .all(|(route, entry)| *route == entry.route)
         };
         if let Some(prepared) = cache.get(profile).filter(same) {
             return Arc::clone(&prepared.sheet);
         }
         let sheet = Arc::new(FactSheet::build(chain, usable, &evidence.readings));
-        let routes = chain.entries.iter().map(|entry| entry.route.clone()).collect();
-        let prepared = Prepared { chain: routes, revision: evidence.revision, sheet: Arc::clone(&sheet) };
+        let routes = chain
+            .entries
+            .iter()
+            .map(|entry| entry.route.clone())
+            .collect();
+        let prepared = Prepared {
+            chain: routes,
+            revision: evidence.revision,
+            sheet: Arc::clone(&sheet),
+        };
         cache.insert(profile.clone(), prepared);
         sheet
     }

@@ -31,7 +31,10 @@ pub async fn seal_all(effects: &Effects) -> Result<usize, StoreError> {
 pub async fn seal_left_on(lane: &Lane, effects: &Effects) -> Result<(), StoreError> {
     for row in effects.store.open_turns().await? {
         let here = row.profile == lane.profile && row.session == lane.session;
-        if here && row.owner != effects.instance && !instance::is_alive(&effects.settings.root, &row.owner) {
+        if here
+            && row.owner != effects.instance
+            && !instance::is_alive(&effects.settings.root, &row.owner)
+        {
             seal(&row, effects).await?;
         }
     }
@@ -39,7 +42,11 @@ pub async fn seal_left_on(lane: &Lane, effects: &Effects) -> Result<(), StoreErr
 }
 
 async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
-    if !effects.store.adopt_turn(&row.turn, &row.owner, &effects.instance).await? {
+    if !effects
+        .store
+        .adopt_turn(&row.turn, &row.owner, &effects.instance)
+        .await?
+    {
         return Ok(false); // another process was faster
     }
     end_leftovers(row.owner.clone()).await; // before its journal is read for the last time
@@ -48,7 +55,9 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     for id in &row.carries {
         match effects.store.handoff(id).await? {
             Some(stored) => carried.push(stored.handoff),
-            None => warn!(turn = %row.turn, handoff = %id, "a claimed handoff is gone from the store"),
+            None => {
+                warn!(turn = %row.turn, handoff = %id, "a claimed handoff is gone from the store")
+            }
         }
     }
     let id = HandoffId::new(uuid::Uuid::now_v7().to_string());
@@ -67,17 +76,30 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     };
     let close = TurnClose {
         turn: row.turn.clone(),
-        status: if handoff.is_some() { TurnStatus::Cut } else { TurnStatus::Failed },
+        status: if handoff.is_some() {
+            TurnStatus::Cut
+        } else {
+            TurnStatus::Failed
+        },
         at: effects.now(),
-        carried: if handoff.is_some() { Carried::Chained } else { Carried::Released },
-        seal: handoff.map(|handoff| (handoff, HandoffState::Armed)),
+        carried: if handoff.is_some() {
+            Carried::Chained
+        } else {
+            Carried::Released
+        },
+        seal: handoff.map(|handoff| (effects.redactor.remains(handoff), HandoffState::Armed)),
         exchanges: Vec::new(),
         answered_by: None,
         session: None,
     };
     let closed = effects.store.close_turn(&close).await?;
     info!(turn = %row.turn, "sealed a turn that a dead gateway left open");
-    effects.mirror(&Lane { profile: row.profile.clone(), session: row.session.clone() }).await;
+    effects
+        .mirror(&Lane {
+            profile: row.profile.clone(),
+            session: row.session.clone(),
+        })
+        .await;
     Ok(closed)
 }
 
@@ -104,9 +126,14 @@ fn stated_reset(entries: &[JournalEntry]) -> Option<Timestamp> {
 }
 
 /// A handoff's own turn without the earlier ones it merged; `None` = its journal is gone.
-pub async fn reassemble_alone(handoff: &Handoff, effects: &Effects) -> Result<Option<Handoff>, StoreError> {
+pub async fn reassemble_alone(
+    handoff: &Handoff,
+    effects: &Effects,
+) -> Result<Option<Handoff>, StoreError> {
     let entries = effects.store.journal(&handoff.turn).await?;
-    let Some(row) = effects.store.turn(&handoff.turn).await? else { return Ok(None) };
+    let Some(row) = effects.store.turn(&handoff.turn).await? else {
+        return Ok(None);
+    };
     Ok(assemble(&Cut {
         id: &handoff.id,
         turn: &row,

@@ -24,13 +24,26 @@ use crate::store::{Carried, StoreError, TurnClose};
 pub const HANDOFF_PLUGIN: &str = "handoff";
 
 /// Closes an answered turn.
-pub async fn answered(mut turn: Turn, walk: &Walk, answer: Answer, effects: &Effects) -> Result<Outcome, StoreError> {
+pub async fn answered(
+    mut turn: Turn,
+    walk: &Walk,
+    answer: Answer,
+    effects: &Effects,
+) -> Result<Outcome, StoreError> {
     turn.voice.finish().await;
-    let position = walk.standings().iter().position(|standing| *standing == Standing::Answered);
+    let position = walk
+        .standings()
+        .iter()
+        .position(|standing| *standing == Standing::Answered);
     let route = position.and_then(|at| turn.route(at)).cloned();
     let mut exchanges: Vec<Exchange> = turn.carried.iter().map(cut_exchange).collect();
-    exchanges.push(Exchange { request: turn.row.request.clone(), answer: turn.voice.whole() });
-    let session = route.as_ref().and_then(|route| Some((route.subscription.clone(), turn.session.clone()?)));
+    exchanges.push(Exchange {
+        request: turn.row.request.clone(),
+        answer: turn.voice.whole(),
+    });
+    let session = route
+        .as_ref()
+        .and_then(|route| Some((route.subscription.clone(), turn.session.clone()?)));
     let close = TurnClose {
         turn: turn.row.turn.clone(),
         status: TurnStatus::Answered,
@@ -42,11 +55,18 @@ pub async fn answered(mut turn: Turn, walk: &Walk, answer: Answer, effects: &Eff
         session,
     };
     effects.store.close_turn(&close).await?;
-    effects.mirror(&turn.lane).await;
-    let Some(route) = route else { return Ok(Outcome::Stopped) };
+    if !turn.carried.is_empty() {
+        effects.mirror(&turn.lane).await;
+    }
+    let Some(route) = route else {
+        return Ok(Outcome::Stopped);
+    };
     turn.voice.add_to_status(&notice::answered_by(&route)).await;
     if let Some(entry) = position.and_then(|at| turn.chain.entries.get(at)) {
-        effects.registry.answered(&entry.slug, entry.route.model.as_str(), effects.now()).await;
+        effects
+            .registry
+            .answered(&entry.slug, entry.route.model.as_str(), effects.now())
+            .await;
     }
     info!(turn = %turn.row.turn, %route, tokens = ?answer.usage, "answered");
     Ok(Outcome::Answered { route })
@@ -54,8 +74,15 @@ pub async fn answered(mut turn: Turn, walk: &Walk, answer: Answer, effects: &Eff
 
 /// A cut turn whose remains were carried becomes part of the conversation once they are answered.
 fn cut_exchange(handoff: &Handoff) -> Exchange {
-    let answer = if handoff.progress.is_empty() { "(cut before an answer)" } else { &handoff.progress };
-    Exchange { request: handoff.request.clone(), answer: answer.to_owned() }
+    let answer = if handoff.progress.is_empty() {
+        "(cut before an answer)"
+    } else {
+        &handoff.progress
+    };
+    Exchange {
+        request: handoff.request.clone(),
+        answer: answer.to_owned(),
+    }
 }
 
 /// Closes a turn the person stopped, or one that the gateway's own end cut.
@@ -63,23 +90,51 @@ pub async fn stopped(mut turn: Turn, effects: &Effects) -> Result<Outcome, Store
     turn.first_row.durable().await?;
     if turn.stop.shutdown.is_stopped() && !turn.stop.stop.is_stopped() {
         let (handoff, _) = seal(&mut turn, "the gateway was shut down", None, effects).await?;
-        turn.voice.notice(&cut_notice("the gateway was shut down", handoff.as_ref())).await;
+        turn.voice
+            .notice(&cut_notice("the gateway was shut down", handoff.as_ref()))
+            .await;
         let handoff = handoff.map(|handoff| handoff.id);
-        return Ok(Outcome::Cut { reason: "the gateway was shut down".to_owned(), handoff, next_reset: None });
+        return Ok(Outcome::Cut {
+            reason: "the gateway was shut down".to_owned(),
+            handoff,
+            next_reset: None,
+        });
     }
     turn.journal.flush(effects).await?;
-    let saved = handoffs_on(&turn, effects).then(|| host_seal(&turn, "your stop", None, effects)).flatten();
-    let carried = if saved.is_some() { Carried::Chained } else { Carried::Released };
-    close(&turn, TurnStatus::Stopped, saved.map(|handoff| (handoff, HandoffState::Stopped)), carried, effects).await?;
+    let saved = handoffs_on(&turn, effects)
+        .then(|| host_seal(&turn, "your stop", None, effects))
+        .flatten();
+    let carried = if saved.is_some() {
+        Carried::Chained
+    } else {
+        Carried::Released
+    };
+    close(
+        &turn,
+        TurnStatus::Stopped,
+        saved.map(|handoff| (handoff, HandoffState::Stopped)),
+        carried,
+        effects,
+    )
+    .await?;
     turn.voice.notice("⏹️ Stopped.").await;
     Ok(Outcome::Stopped)
 }
 
 /// Closes a turn that nothing answered.
-pub async fn cut(mut turn: Turn, walk: &Walk, why: GiveUp, effects: &Effects) -> Result<Outcome, StoreError> {
+pub async fn cut(
+    mut turn: Turn,
+    walk: &Walk,
+    why: GiveUp,
+    effects: &Effects,
+) -> Result<Outcome, StoreError> {
     turn.first_row.durable().await?;
     let now = effects.now();
-    let reason = turn.failure.as_ref().map_or_else(|| reason_of(&why), |failure| failure.kind.reason()).to_owned();
+    let reason = turn
+        .failure
+        .as_ref()
+        .map_or_else(|| reason_of(&why), |failure| failure.kind.reason())
+        .to_owned();
     let next_reset = walk.soonest_reset();
     let text = closing_text(&turn, walk, &why, now);
     let (handoff, advice) = seal(&mut turn, &reason, next_reset, effects).await?;
@@ -96,7 +151,11 @@ pub async fn cut(mut turn: Turn, walk: &Walk, why: GiveUp, effects: &Effects) ->
     }
     let handoff = handoff.map(|handoff| handoff.id);
     info!(turn = %turn.row.turn, %reason, handoff = ?handoff, "cut");
-    Ok(Outcome::Cut { reason, handoff, next_reset })
+    Ok(Outcome::Cut {
+        reason,
+        handoff,
+        next_reset,
+    })
 }
 
 /// Seals what is worth saving and closes the turn. The plugin advises; the host writes, and seals by itself if the
@@ -118,25 +177,54 @@ async fn seal(
         next_reset,
         handoff: HandoffId::new(uuid::Uuid::now_v7().to_string()),
     };
-    let advice = effects.plugins.on_terminal(&turn.profile.id, Arc::new(facts)).await;
-    let mut handoff = advice.seal.clone();
+    let advice = effects
+        .plugins
+        .on_terminal(&turn.profile.id, Arc::new(facts))
+        .await;
+    let mut handoff = advice
+        .seal
+        .clone()
+        .map(|handoff| effects.redactor.remains(handoff));
     if handoff.is_none() && handoffs_on(turn, effects) {
         handoff = host_seal(turn, reason, next_reset, effects);
     }
-    let carried = if handoff.is_some() { Carried::Chained } else { Carried::Released };
-    let status = if handoff.is_some() { TurnStatus::Cut } else { TurnStatus::Failed };
-    let sealed = handoff.clone().map(|handoff| (handoff, HandoffState::Armed));
+    let carried = if handoff.is_some() {
+        Carried::Chained
+    } else {
+        Carried::Released
+    };
+    let status = if handoff.is_some() {
+        TurnStatus::Cut
+    } else {
+        TurnStatus::Failed
+    };
+    let sealed = handoff
+        .clone()
+        .map(|handoff| (handoff, HandoffState::Armed));
     if let Err(error) = close(turn, status, sealed, carried, effects).await {
         warn!(turn = %turn.row.turn, %error, "the handoff could not be saved; the journal stays open");
-        let text = format!("⚠️ The handoff could not be saved: {error}. What is on disk so far is picked up at the next start.");
+        let text = format!(
+            "⚠️ The handoff could not be saved: {error}. What is on disk so far is picked up at the next start."
+        );
         turn.voice.notice(&text).await;
-        return Ok((None, TerminalAdvice { notice: Vec::new(), ..advice }));
+        return Ok((
+            None,
+            TerminalAdvice {
+                notice: Vec::new(),
+                ..advice
+            },
+        ));
     }
     Ok((handoff, advice))
 }
 
-fn host_seal(turn: &Turn, reason: &str, next_reset: Option<Timestamp>, effects: &Effects) -> Option<Handoff> {
-    assemble(&Cut {
+fn host_seal(
+    turn: &Turn,
+    reason: &str,
+    next_reset: Option<Timestamp>,
+    effects: &Effects,
+) -> Option<Handoff> {
+    let sealed = assemble(&Cut {
         id: &HandoffId::new(uuid::Uuid::now_v7().to_string()),
         turn: &turn.row,
         entries: turn.journal.entries(),
@@ -144,7 +232,8 @@ fn host_seal(turn: &Turn, reason: &str, next_reset: Option<Timestamp>, effects: 
         reason,
         next_reset,
         now: effects.now(),
-    })
+    });
+    sealed.map(|handoff| effects.redactor.remains(handoff))
 }
 
 async fn close(
@@ -203,15 +292,39 @@ fn reason_of(why: &GiveUp) -> &'static str {
 
 /// What happened, and when it gets better.
 fn closing_text(turn: &Turn, walk: &Walk, why: &GiveUp, now: Timestamp) -> String {
-    let head = turn.failure.as_ref().map(|failure| notice::failed(failure, turn.journal.route()));
-    let quota = turn.failure.as_ref().is_none_or(|failure| failure.kind.is_quota());
+    let head = turn
+        .failure
+        .as_ref()
+        .map(|failure| notice::failed(failure, turn.journal.route()));
+    let quota = turn
+        .failure
+        .as_ref()
+        .is_none_or(|failure| failure.kind.is_quota());
     let closing = match why {
-        GiveUp::FallbacksSpent => Some(notice::closing_line(Spent::PerRegistry, walk.soonest_skipped(), now)),
-        GiveUp::KnownSpent => Some(notice::closing_line(Spent::Tried, walk.soonest_reset(), now)),
-        GiveUp::ChainEnded if quota => Some(notice::closing_line(Spent::Tried, walk.soonest_reset(), now)),
-        GiveUp::EmptyChain => Some("No route is configured for this profile; add one to its `chain`.".to_owned()),
+        GiveUp::FallbacksSpent => Some(notice::closing_line(
+            Spent::PerRegistry,
+            walk.soonest_skipped(),
+            now,
+        )),
+        GiveUp::KnownSpent => Some(notice::closing_line(
+            Spent::Tried,
+            walk.soonest_reset(),
+            now,
+        )),
+        GiveUp::ChainEnded if quota => Some(notice::closing_line(
+            Spent::Tried,
+            walk.soonest_reset(),
+            now,
+        )),
+        GiveUp::EmptyChain => {
+            Some("No route is configured for this profile; add one to its `chain`.".to_owned())
+        }
         GiveUp::ChainEnded | GiveUp::NotRetryable | GiveUp::Stopped => None,
     };
     let parts: Vec<String> = head.into_iter().chain(closing).collect();
-    if parts.is_empty() { "Nothing answered.".to_owned() } else { parts.join("\n\n") }
+    if parts.is_empty() {
+        "Nothing answered.".to_owned()
+    } else {
+        parts.join("\n\n")
+    }
 }

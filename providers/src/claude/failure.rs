@@ -157,18 +157,20 @@ pub(super) fn without_result(exit: &str, stderr: &str) -> Failure {
 
 /// One line of at most 300 characters without anything that looks like a token.
 pub(super) fn one_line(text: &str) -> String {
-    let word = |word: &'_ str| {
-        let secret = ["sk-ant-", "Bearer", "eyJ"]
-            .iter()
-            .any(|mark| word.contains(mark));
-        if secret {
-            "[redacted]".to_owned()
-        } else {
-            word.to_owned()
-        }
-    };
-    let words: Vec<String> = text.split_whitespace().map(word).collect();
-    words.join(" ").chars().take(300).collect()
+    let mut line = String::new();
+    let mut after_bearer = false;
+    for word in text.split_whitespace() {
+        let secret = after_bearer || ["sk-ant-", "eyJ"].iter().any(|mark| word.contains(mark));
+        after_bearer = word.ends_with("Bearer");
+        line.extend([word, " "].map(|part| {
+            if secret && part == word {
+                "[redacted]"
+            } else {
+                part
+            }
+        }));
+    }
+    line.trim_end().chars().take(300).collect()
 }
 
 #[cfg(test)]
@@ -177,8 +179,13 @@ mod tests {
 
     #[test]
     fn a_detail_is_one_short_line_without_tokens() {
-        let line = one_line(&format!("a\nkey sk-ant-oat01-secret {}", "x".repeat(400)));
-        assert!(line.starts_with("a key [redacted] x") && line.chars().count() == 300);
+        let line = one_line(&format!(
+            "a\nkey sk-ant-oat01-secret Bearer abc {}",
+            "x".repeat(400)
+        ));
+        assert!(
+            line.starts_with("a key [redacted] Bearer [redacted] x") && line.chars().count() == 300
+        );
     }
 
     #[test]

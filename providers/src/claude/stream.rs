@@ -179,7 +179,7 @@ impl Stream {
         };
         let blocks = message.get("content").and_then(Value::as_array);
         if text(message, "model") == Some("<synthetic>") || flag(record, "is_api_error_message") {
-            self.envelope.take(record);
+            self.api_error(record);
             return Vec::new(); // the program's own words about an error are not the answer
         }
         let id = text(message, "id").unwrap_or_default();
@@ -187,6 +187,17 @@ impl Stream {
         blocks
             .filter_map(|block| self.finished_block(id, block))
             .collect()
+    }
+
+    /// The record of a limit repeats what its event said; one without an event still names the window.
+    fn api_error(&mut self, record: &Value) {
+        self.envelope.take(record);
+        let named = record
+            .get("api_error_params")
+            .and_then(|params| params.get("rate_limit_info"));
+        if let (None, Some(info)) = (&self.refusal, named) {
+            self.refusal = limits::read(info, &self.subscription, Timestamp::UNIX_EPOCH).refusal;
+        }
     }
 
     fn finished_block(&mut self, message: &str, block: &Value) -> Option<Event> {

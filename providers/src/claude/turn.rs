@@ -27,6 +27,7 @@ const LEAVE: Duration = Duration::from_secs(5);
 const POLITE: Duration = Duration::from_secs(2);
 /// The most of the earlier conversation that is sent as text, in bytes.
 const CONTEXT_BYTES: usize = 64 * 1024;
+const NO_ANSWER: &str = "claude had no answer within";
 
 /// Runs the attempt.
 pub(super) async fn run(
@@ -50,14 +51,14 @@ pub(super) async fn run(
             }
         };
         if !allowed {
-            let word = tokio::select! {
-                word = &mut request.go => word.is_ok(),
-                () = stop.stopped() => false,
-                () = &mut deadline => false,
+            let instead = tokio::select! {
+                word = &mut request.go => word.is_err().then_some(AttemptEnd::Stopped),
+                () = stop.stopped() => Some(AttemptEnd::Stopped),
+                () = &mut deadline => Some(timed_out(NO_ANSWER, request.limits.deadline)),
             };
-            if !word {
-                child.reap().await;
-                return AttemptEnd::Stopped; // nothing was sent
+            if let Some(end) = instead {
+                child.reap().await; // nothing was sent
+                return end;
             }
             allowed = true;
         }
@@ -158,10 +159,20 @@ fn usable_workdir(workdir: &Path, permissions: Permissions) -> Result<PathBuf, S
     Ok(resolved)
 }
 
-/// Folders no file tool may reach, as named and with links resolved.
+/// What no file tool may reach, as named and with links resolved: the settings' folders, the login's folder and its
+/// account file beside it (`~/.claude.json`), and what shows the environment of processes.
 fn hidden(claude: &Claude) -> Vec<PathBuf> {
+    let login = claude.0.folder();
+    let beside = login.iter().flat_map(|folder| {
+        [".json", ".json.backup"].map(|suffix| {
+            let mut name = folder.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        })
+    });
     let mut paths: Vec<PathBuf> = ["/proc", "/sys", "/dev"].map(PathBuf::from).into();
-    for path in claude.0.hidden.iter().cloned().chain(claude.0.folder()) {
+    let named = claude.0.hidden.iter().cloned();
+    for path in named.chain(beside).chain(login.clone()) {
         paths.extend(
             path.canonicalize()
                 .ok()
@@ -317,7 +328,7 @@ impl Turn<'_> {
         Ended::For(match why {
             Why::Stopped => AttemptEnd::Stopped,
             Why::Silent => timed_out("claude said nothing for", self.request.limits.silence),
-            Why::Deadline => timed_out("claude had no answer within", self.request.limits.deadline),
+            Why::Deadline => timed_out(NO_ANSWER, self.request.limits.deadline),
             Why::Billed(key) => AttemptEnd::Failed(billed(&key)),
             Why::Result | Why::Exit => return self.after_exit(exit),
         })
@@ -431,6 +442,27 @@ mod tests {
         let told = earlier(&[exchange("old", &long), exchange("new", "a")]).unwrap();
         assert!(told.contains("new") && !told.contains("old"));
         assert!(earlier(&[exchange("old", &long)]).is_none());
+    }
+
+    #[test]
+    fn the_login_its_account_file_and_the_gateway_are_hidden() {
+        let claude = Claude::new(crate::claude::ClaudeSettings {
+            binary: None,
+            home: Some("/home/ann/.claude".into()),
+            env: std::collections::BTreeMap::new(),
+            subscription: "one".into(),
+            hidden: vec!["/home/ann/.baton".into()],
+            now: std::sync::Arc::new(|| jiff::Timestamp::UNIX_EPOCH),
+        });
+        let paths = hidden(&claude);
+        for path in [
+            "/proc",
+            "/home/ann/.baton",
+            "/home/ann/.claude",
+            "/home/ann/.claude.json",
+        ] {
+            assert!(paths.contains(&PathBuf::from(path)), "{path}");
+        }
     }
 
     #[test]

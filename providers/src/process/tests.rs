@@ -161,3 +161,32 @@ async fn an_over_long_line_in_pieces_is_told_once() {
     assert_eq!(lines.next().await, None);
     writing.await.unwrap();
 }
+
+const ACT_AS_GATEWAY: &str = "BATON_TEST_ACT_AS_GATEWAY";
+
+/// Runs this very test in a second process that plays the gateway, and kills that one without a warning.
+#[tokio::test]
+async fn a_child_does_not_outlive_a_killed_gateway() {
+    if std::env::var_os(ACT_AS_GATEWAY).is_some() {
+        let child = Child::start(&script("exec sleep 600")).await.unwrap();
+        println!("child {}", child.id());
+        return std::future::pending().await;
+    }
+    let name = "process::tests::a_child_does_not_outlive_a_killed_gateway";
+    let gateway = ChildSpec {
+        program: std::env::current_exe().unwrap(),
+        args: ["--exact", name, "--nocapture"].map(OsString::from).into(),
+        env: vec![(ACT_AS_GATEWAY.into(), "1".into())],
+        cwd: "/".into(),
+    };
+    let mut gateway = Child::start(&gateway).await.unwrap();
+    let grandchild = loop {
+        let printed = line(&mut gateway).await;
+        if let Some((_, pid)) = printed.split_once("child ") {
+            break pid.to_owned();
+        }
+    };
+    assert!(is_alive(&grandchild));
+    kill_process(gateway.group.id, Signal::KILL).unwrap();
+    ends(&grandchild).await;
+}

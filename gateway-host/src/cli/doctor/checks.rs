@@ -4,15 +4,18 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use providers::Health;
 
 use super::{Check, Status};
-use crate::cli::{executable, provider};
+use crate::cli::executable;
+use crate::clock::{Clock, SystemClock};
 use crate::config::{Environment, RootPath, Settings, SubscriptionSettings};
 use crate::plugins::PluginSet;
 use crate::plugins::facts::{DisabledBecause, PluginState, State};
+use crate::provide;
 use crate::store::sqlite::SqliteStore;
 
 /// The largest published registry that is read; a larger one is left aside by the gate as well.
@@ -108,15 +111,12 @@ async fn subscription_health(
             "turns pass this subscription over until then",
         );
     }
-    let provider = match provider::of(subscription, settings) {
-        Ok(Some(provider)) => provider,
-        Ok(None) => return Check::ok(name, "its key is there"),
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let provider = match provide::one(settings, subscription, &clock, None, &mut None) {
+        Ok(provider) => provider,
         Err(problem) => {
-            return Check::fail(
-                name,
-                problem,
-                "check the subscription's section in config.toml",
-            );
+            let hint = "check the subscription's section in config.toml";
+            return Check::fail(name, problem.to_string(), hint);
         }
     };
     match provider.health().await {
