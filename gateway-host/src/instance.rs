@@ -2,6 +2,8 @@
 //! however the process ends, so a turn whose owner's lock can be taken has no owner any more. Process ids are never
 //! asked: they are used again.
 
+pub mod leftovers;
+
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -78,7 +80,7 @@ pub fn is_alive(root: &RootPath, owner_id: &str) -> bool {
     !matches!(probe(&path), Probe::Dead(_) | Probe::Gone)
 }
 
-/// Removes the lock files of dead processes and returns their ids. Call it after their turns were adopted or not at all:
+/// Ends what dead processes left running, removes their lock files and returns their ids. Call it after their turns were adopted or not at all:
 /// an id without a file is dead too.
 pub fn remove_dead(root: &RootPath) -> io::Result<Vec<String>> {
     let entries = match std::fs::read_dir(folder_of(root)) {
@@ -91,6 +93,7 @@ pub fn remove_dead(root: &RootPath) -> io::Result<Vec<String>> {
         let path = entry?.path();
         let Some(id) = id_of(&path) else { continue };
         if let Probe::Dead(held) = probe(&path) {
+            leftovers::end(&id);
             match std::fs::remove_file(&path) {
                 Ok(()) => dead.push(id),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -14,7 +14,7 @@ use crate::effects::Effects;
 use crate::sessions::{Sessions, Submitted};
 use crate::store::{Lane, StoreError};
 use crate::turn::Request;
-use crate::{slash, turn};
+use crate::{instance, slash, turn};
 
 /// The longest request that is stored and sent whole, in bytes.
 pub const REQUEST_MAX: usize = 1 << 20;
@@ -138,7 +138,14 @@ fn permissions(inbound: &Inbound, effects: &Effects) -> Permissions {
     }
 }
 
-/// Seals what dead processes left, before anything new is taken.
+/// Seals the turns dead processes left and ends the programs they left running, before anything new is taken.
 pub async fn recover(effects: &Effects) -> Result<usize, StoreError> {
-    turn::recovery::seal_all(effects).await
+    let sealed = turn::recovery::seal_all(effects).await?;
+    let root = effects.settings.root.clone();
+    match tokio::task::spawn_blocking(move || instance::remove_dead(&root)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => warn!(%error, "the lock files of dead gateways could not be removed"),
+        Err(error) => warn!(%error, "what dead gateways left could not be looked through"),
+    }
+    Ok(sealed)
 }

@@ -85,7 +85,7 @@ impl Gateway {
         } = parts;
         let redactor = redactor(&settings);
         let instance = Instance::start(&settings.root)?;
-        let providers = provide::all(&settings, &clock, given)?;
+        let providers = provide::all(&settings, &clock, instance.id(), given)?;
         let (plugins, problems) = PluginSet::load(&settings, &executable).await;
         for problem in problems {
             if problem.required {

@@ -14,6 +14,7 @@ use tracing::warn;
 
 use crate::StartError;
 use crate::clock::Clock;
+use crate::instance::leftovers::MARK;
 use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSettings};
 
 /// Why one subscription has no provider.
@@ -29,10 +30,11 @@ pub enum ProvideError {
     NoScript,
 }
 
-/// Builds what the settings name; `given` stands in for some of it.
+/// Builds what the settings name; `given` stands in for some of it. Programs carry the id of this `instance`.
 pub fn all(
     settings: &Settings,
     clock: &Arc<dyn Clock>,
+    instance: &str,
     mut given: BTreeMap<SubscriptionId, SharedProvider>,
 ) -> Result<BTreeMap<SubscriptionId, SharedProvider>, StartError> {
     let mut built = BTreeMap::new();
@@ -40,7 +42,7 @@ pub fn all(
     for (id, subscription) in &settings.subscriptions {
         let provider = match given.remove(id) {
             Some(provider) => Ok(provider),
-            None => one(settings, subscription, clock, &mut client),
+            None => one(settings, subscription, clock, Some(instance), &mut client),
         };
         match provider {
             Ok(provider) => drop(built.insert(id.clone(), provider)),
@@ -51,11 +53,13 @@ pub fn all(
     Ok(built)
 }
 
-/// Builds one. The HTTP client is shared, and made only if somebody needs it.
+/// Builds one. The HTTP client is shared, and made only if somebody needs it. `instance` = the gateway whose turns it will
+/// run; `None` = it is only looked at.
 pub fn one(
     settings: &Settings,
     subscription: &SubscriptionSettings,
     clock: &Arc<dyn Clock>,
+    instance: Option<&str>,
     client: &mut Option<reqwest::Client>,
 ) -> Result<SharedProvider, ProvideError> {
     let slug = subscription.slug.clone();
@@ -64,7 +68,7 @@ pub fn one(
         ProviderSettings::Claude { home, binary, env } => Arc::new(Claude::new(ClaudeSettings {
             binary: binary.clone(),
             home: home.clone(),
-            env: env.clone(),
+            env: marked(env, instance),
             subscription: slug,
             hidden: vec![settings.root.0.clone()],
             now,
@@ -94,6 +98,13 @@ pub fn one(
         }
         ProviderSettings::Scripted => return Err(ProvideError::NoScript),
     })
+}
+
+/// The program's variables, with the one by which a later gateway finds what this one left running.
+fn marked(env: &BTreeMap<String, String>, instance: Option<&str>) -> BTreeMap<String, String> {
+    let mut env = env.clone();
+    env.extend(instance.map(|id| (MARK.to_owned(), id.to_owned())));
+    env
 }
 
 fn shared(client: &mut Option<reqwest::Client>) -> Result<reqwest::Client, reqwest::Error> {

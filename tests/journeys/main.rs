@@ -2,6 +2,7 @@
 
 mod busy;
 mod cli;
+mod crash;
 mod fallback;
 mod handoff;
 mod plugins;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gateway_core::event::{CallOutcome, Event};
 use gateway_core::failure::{AttemptLimits, Failure, FailureKind, FailureScope};
+use gateway_core::handoff::Handoff;
 use gateway_core::handoff::assemble::{Cut, assemble};
 use gateway_core::handoff::render;
 use gateway_core::ids::{AttemptId, HandoffId};
@@ -260,7 +261,8 @@ async fn prompt(
             now: effects.now(),
         };
         if let Some(so_far) = assemble(&cut) {
-            let context = render::fill(&render::context(&so_far), &so_far.request);
+            let mut context = render::fill(&render::context(&so_far), &so_far.request);
+            mark(&mut context, turn.carried.iter().map(|handoff| &handoff.id));
             return Ok(effects.redactor.redact_known(&context).into_owned());
         }
     }
@@ -288,19 +290,12 @@ async fn injection(
     let mut parts = Vec::new();
     let mut trimmed = false;
     for handoff in &turn.carried {
-        match known {
-            Some(row)
-                if provider.session_holds(&row.id, &marker(&handoff.id)).await == Some(true) =>
-            {
-                trimmed = true
-            }
-            Some(row) => {
-                let own = without_what_it_holds(turn, handoff, row, provider, effects).await?;
-                trimmed |= own.is_some();
-                parts.push((handoff.id.clone(), own.unwrap_or_else(|| handoff.clone())));
-            }
-            None => parts.push((handoff.id.clone(), handoff.clone())),
-        }
+        let untold = match known {
+            Some(row) => untold(handoff, row, provider, effects).await?,
+            None => None,
+        };
+        trimmed |= untold.is_some();
+        parts.extend(untold.unwrap_or_else(|| vec![(handoff.id.clone(), handoff.clone())]));
     }
     if parts.is_empty() && trimmed {
         return Ok(None);
@@ -314,45 +309,48 @@ async fn injection(
     } else {
         advised.clone()
     };
-    let told = turn
-        .carried
-        .iter()
-        .filter(|handoff| parts.iter().any(|(id, _)| *id == handoff.id));
-    let mut text = told.fold(text, |text, handoff| {
-        text.replacen(render::REQUEST_PLACEHOLDER, &handoff.request, 1)
-    });
-    for (id, _) in &parts {
-        text.push('\n');
-        text.push_str(&marker(id));
-    }
+    let fill = |text: String, (_, handoff): &(_, Handoff)| render::fill(&text, &handoff.request);
+    let mut text = parts.iter().fold(text, fill);
+    mark(&mut text, parts.iter().map(|(id, _)| id));
     Ok(Some(text))
 }
 
-/// A handoff that merged earlier ones, of which this session has already been told: the cut turn alone.
-async fn without_what_it_holds(
-    turn: &Turn,
-    handoff: &gateway_core::handoff::Handoff,
+/// What the session was not told yet of a handoff and of those it merged: each cut turn on its own, oldest first. `None` =
+/// it was told nothing, so the handoff is injected as advised.
+async fn untold(
+    handoff: &Handoff,
     row: &ProviderSessionRow,
     provider: &dyn providers::Provider,
     effects: &Effects,
-) -> Result<Option<gateway_core::handoff::Handoff>, StoreError> {
-    if handoff.earlier_cuts == 0 {
+) -> Result<Option<Vec<(HandoffId, Handoff)>>, StoreError> {
+    let (mut own, mut told, mut looking) = (Vec::new(), false, vec![handoff.clone()]);
+    while let Some(next) = looking.pop() {
+        if provider.session_holds(&row.id, &marker(&next.id)).await == Some(true) {
+            told = true; // and with it everything it had merged
+            continue;
+        }
+        for id in effects.store.turn(&next.turn).await?.map(|row| row.carries).unwrap_or_default() {
+            looking.extend(effects.store.handoff(&id).await?.map(|stored| stored.handoff));
+        }
+        own.push(next);
+    }
+    if !told {
         return Ok(None);
     }
-    let merged = effects.store.handoffs_of(&turn.lane).await?;
-    for earlier in merged
-        .iter()
-        .filter(|stored| stored.claimed_by.as_ref() == Some(&handoff.turn))
-    {
-        if provider
-            .session_holds(&row.id, &marker(&earlier.handoff.id))
-            .await
-            == Some(true)
-        {
-            return super::recovery::reassemble_alone(handoff, effects).await;
-        }
+    own.sort_by_key(|handoff| handoff.created_at);
+    let mut parts = Vec::new();
+    for handoff in own {
+        let alone = super::recovery::reassemble_alone(&handoff, effects).await?;
+        parts.push((handoff.id.clone(), alone.unwrap_or(handoff)));
     }
-    Ok(None)
+    Ok(Some(parts))
+}
+
+fn mark<'a>(text: &mut String, told: impl Iterator<Item = &'a HandoffId>) {
+    for id in told {
+        text.push('\n');
+        text.push_str(&marker(id));
+    }
 }
 
 /// The line by which a transcript shows that it was told of a handoff.

@@ -49,6 +49,7 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     {
         return Ok(false); // another process was faster
     }
+    end_leftovers(row.owner.clone()).await; // before its journal is read for the last time
     let entries = effects.store.journal(&row.turn).await?;
     let mut carried = Vec::new();
     for id in &row.carries {
@@ -100,6 +101,13 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
         })
         .await;
     Ok(closed)
+}
+
+/// Nothing of the dead gateway's turn may go on working beside the next one.
+async fn end_leftovers(owner: String) {
+    if let Err(error) = tokio::task::spawn_blocking(move || instance::leftovers::end(&owner)).await {
+        warn!(%error, "what a dead gateway left running could not be looked through");
+    }
 }
 
 fn reason(entries: &[JournalEntry]) -> &'static str {

@@ -112,7 +112,7 @@ async fn subscription_health(
         );
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let provider = match provide::one(settings, subscription, &clock, &mut None) {
+    let provider = match provide::one(settings, subscription, &clock, None, &mut None) {
         Ok(provider) => provider,
         Err(problem) => {
             let hint = "check the subscription's section in config.toml";
