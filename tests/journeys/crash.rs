@@ -109,7 +109,9 @@ fn soak_kill_9_at_300_points_of_a_turn() {
         println!("SKIPPED: set BATON_SOAK=1 (scripts/soak does)");
         return;
     }
-    let points = std::env::var("BATON_SOAK_POINTS").ok().map(|points| points.parse().expect("BATON_SOAK_POINTS is a number"));
+    let points = std::env::var("BATON_SOAK_POINTS")
+        .ok()
+        .map(|points| points.parse().expect("BATON_SOAK_POINTS is a number"));
     kill_at(points.unwrap_or(SOAK_POINTS));
 }
 
@@ -122,7 +124,10 @@ fn kill_at(count: usize) {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = strike(*point);
-                    *outcomes.lock().entry(format!("{:?} {outcome}", point.scene)).or_default() += 1;
+                    *outcomes
+                        .lock()
+                        .entry(format!("{:?} {outcome}", point.scene))
+                        .or_default() += 1;
                 }
             });
         }
@@ -133,19 +138,31 @@ fn kill_at(count: usize) {
     // The points were spread over the turn's life, not bunched at one end.
     for scene in [Scene::Plain, Scene::Carrying] {
         for fate in ["carried", "answered"] {
-            assert!(outcomes.contains_key(&format!("{scene:?} {fate}")), "no kill of {scene:?} ended as {fate}: {outcomes:?}");
+            assert!(
+                outcomes.contains_key(&format!("{scene:?} {fate}")),
+                "no kill of {scene:?} ended as {fate}: {outcomes:?}"
+            );
         }
     }
 }
 
 /// Half of the points per scene, evenly over its events; the seeded extra moves each one a little.
 fn points(count: usize) -> Vec<Point> {
-    let seed = std::env::var("BATON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_130);
+    let seed = std::env::var("BATON_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_130);
     println!("BATON_SEED={seed}");
     let mut random = Random(seed);
     let spread = |scene: Scene, count: usize, random: &mut Random| -> Vec<Point> {
         let events = rehearse(scene);
-        (0..count).map(|at| Point { scene, after: at * (events + 1) / count, extra: Duration::from_micros(random.below(EXTRA_US)) }).collect()
+        (0..count)
+            .map(|at| Point {
+                scene,
+                after: at * (events + 1) / count,
+                extra: Duration::from_micros(random.below(EXTRA_US)),
+            })
+            .collect()
     };
     let mut points = spread(Scene::Plain, count / 2, &mut random);
     points.extend(spread(Scene::Carrying, count - count / 2, &mut random));
@@ -172,7 +189,11 @@ fn rehearse(scene: Scene) -> usize {
     chat.say(scene.request());
     let events = chat.events_until(&format!("END-{}", scene.name()));
     chat.leave();
-    assert!(rig.alive().is_empty(), "an orderly end leaves nothing running: {:?}", rig.alive());
+    assert!(
+        rig.alive().is_empty(),
+        "an orderly end leaves nothing running: {:?}",
+        rig.alive()
+    );
     events
 }
 
@@ -195,7 +216,12 @@ fn strike(point: Point) -> &'static str {
     chat.sees("END-delta");
     chat.leave();
 
-    let judge = Judge { point, rig: &rig, shown: &shown, told_before };
+    let judge = Judge {
+        point,
+        rig: &rig,
+        shown: &shown,
+        told_before,
+    };
     judge.nothing_runs_on(&left);
     judge.nothing_is_replayed();
     judge.nothing_is_told_twice();
@@ -206,12 +232,17 @@ fn strike(point: Point) -> &'static str {
 
 /// Whether the store holds the request's row: from then on it must not be lost.
 fn acknowledged(rig: &Rig, request: &str) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         if !rig.store_file().exists() {
             return false;
         }
-        let store = SqliteStore::open(rig.store_file()).await.expect("a crash leaves a store that opens");
+        let store = SqliteStore::open(rig.store_file())
+            .await
+            .expect("a crash leaves a store that opens");
         let open = store.open_turns().await.expect("readable");
         store.close().await;
         open.iter().any(|row| row.request == request)
@@ -219,7 +250,10 @@ fn acknowledged(rig: &Rig, request: &str) -> bool {
 }
 
 fn prompts(rig: &Rig) -> Vec<Value> {
-    rig.evidence().into_iter().filter(|line| line["what"] == "prompt").collect()
+    rig.evidence()
+        .into_iter()
+        .filter(|line| line["what"] == "prompt")
+        .collect()
 }
 
 fn text(line: &Value) -> &str {
@@ -245,25 +279,46 @@ impl Judge<'_> {
         let prompts = prompts(self.rig);
         let begins = |line: &&Value| text(line).starts_with(self.point.scene.request());
         let plain = prompts.iter().filter(begins).count();
-        assert!(plain <= 1, "{:?}: the request was sent {plain} times:\n{prompts:#?}", self.point);
+        assert!(
+            plain <= 1,
+            "{:?}: the request was sent {plain} times:\n{prompts:#?}",
+            self.point
+        );
         let mut effects = BTreeMap::<String, usize>::new();
-        for line in self.rig.evidence().iter().filter(|line| line["what"] == "effect") {
+        for line in self
+            .rig
+            .evidence()
+            .iter()
+            .filter(|line| line["what"] == "effect")
+        {
             *effects.entry(text(line).to_owned()).or_default() += 1;
         }
-        assert!(effects.values().all(|count| *count == 1), "{:?}: {effects:?}", self.point);
+        assert!(
+            effects.values().all(|count| *count == 1),
+            "{:?}: {effects:?}",
+            self.point
+        );
     }
 
     /// Once per session: each handoff's marker, and each carried request.
     fn nothing_is_told_twice(&self) {
         for transcript in self.rig.transcripts() {
-            let told: Vec<&str> = transcript.split("[handoff ").skip(1).filter_map(|rest| rest.split(']').next()).collect();
+            let told: Vec<&str> = transcript
+                .split("[handoff ")
+                .skip(1)
+                .filter_map(|rest| rest.split(']').next())
+                .collect();
             let mut once = told.clone();
             once.sort_unstable();
             once.dedup();
             assert_eq!(told.len(), once.len(), "{:?}: {told:?}", self.point);
             for request in [ALPHA, BETA] {
                 let times = transcript.matches(&carried(request)).count();
-                assert!(times <= 1, "{:?}: {request} was carried {times} times into one session:\n{transcript}", self.point);
+                assert!(
+                    times <= 1,
+                    "{:?}: {request} was carried {times} times into one session:\n{transcript}",
+                    self.point
+                );
             }
         }
     }
@@ -272,7 +327,9 @@ impl Judge<'_> {
     fn the_handoff_is_not_lost(&self) {
         if self.point.scene == Scene::Carrying {
             let sessions = self.rig.transcripts();
-            let whole = sessions.iter().any(|one| one.contains(&carried(ALPHA)) && one.contains("END-gamma"));
+            let whole = sessions
+                .iter()
+                .any(|one| one.contains(&carried(ALPHA)) && one.contains("END-gamma"));
             assert!(whole, "{:?}:\n{}", self.point, sessions.join("\n=====\n"));
         }
     }
@@ -286,17 +343,33 @@ impl Judge<'_> {
 
     fn fate_of_the_request(&self, on_disk: bool) -> &'static str {
         let (scene, prompts) = (self.point.scene, prompts(self.rig));
-        let gamma = prompts.iter().map(text).find(|prompt| prompt.contains(GAMMA)).unwrap_or_default();
+        let gamma = prompts
+            .iter()
+            .map(text)
+            .find(|prompt| prompt.contains(GAMMA))
+            .unwrap_or_default();
         let is_carried = gamma.contains(scene.request());
         let is_answered = self.shown.contains(&format!("END-{}", scene.name()));
-        assert!(!on_disk || is_carried, "{:?}: a turn left open is carried by the next one:\n{gamma}", self.point);
+        assert!(
+            !on_disk || is_carried,
+            "{:?}: a turn left open is carried by the next one:\n{gamma}",
+            self.point
+        );
         match (is_carried, is_answered) {
             (true, _) => "carried",
             (false, true) => "answered",
             (false, false) => {
-                let begun = prompts.iter().take(self.told_before).any(|line| text(line).starts_with(scene.request()));
+                let begun = prompts
+                    .iter()
+                    .take(self.told_before)
+                    .any(|line| text(line).starts_with(scene.request()));
                 let visible = self.shown.contains(scene.name());
-                assert!(!begun && !visible, "{:?}: lost after it had begun:\n{}", self.point, self.shown);
+                assert!(
+                    !begun && !visible,
+                    "{:?}: lost after it had begun:\n{}",
+                    self.point,
+                    self.shown
+                );
                 "never acknowledged"
             }
         }

@@ -8,9 +8,7 @@ use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
 use super::super::rules::from_ms;
-use super::super::{
-    Carried, Lane, StoreError, TurnClose, check_close, document, sealed_twice, settled_as,
-};
+use super::super::{Lane, StoreError, TurnClose, check_close, document, sealed_twice, settled_as};
 use super::fault::Fault;
 use super::handoffs::state_text;
 use super::{SqliteStore, Tx, sessions};
