@@ -1,5 +1,12 @@
 //! The product from outside; one module per journey, one executable, one link.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "helpers of tests are tests too"
+)]
+
 mod busy;
 mod cli;
 mod crash;
