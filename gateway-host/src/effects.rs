@@ -60,6 +60,12 @@ impl Effects {
                 HandoffState::Armed | HandoffState::Claimed | HandoffState::Stopped
             )
         };
+        let over = |stored: &&StoredHandoff| !of_use(stored) && stored.state != HandoffState::Corrupt;
+        for over in stored.iter().filter(over) {
+            if let Some(trouble) = mirror.write(over, &self.redactor) {
+                tracing::warn!(%trouble, "the plain file of a handoff that is over");
+            }
+        }
         let trouble = match stored.iter().find(of_use) {
             Some(stored) => mirror.write(stored, &self.redactor),
             None => mirror.remove(&lane.session),

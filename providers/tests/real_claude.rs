@@ -21,6 +21,7 @@ use gateway_core::event::{CallOutcome, Event};
 use gateway_core::failure::{AttemptLimits, FailureKind, FailureScope};
 use gateway_core::ids::ProviderSessionId;
 use gateway_core::turn::AttemptEnd;
+use gateway_core::usage::WindowStatus;
 use jiff::Timestamp;
 use mock::{Mock, Reply};
 use providers::claude::{Claude, ClaudeSettings};
@@ -113,7 +114,8 @@ impl World {
         self.write("work/in.txt", "inside the working directory");
         self.write("work/gateway/baton.db", "canary-database");
         self.write("work/.claude/settings.json", &hook.to_string());
-        self.write("work/CLAUDE.md", "canary-project");
+        // Its text must not count as instructions; as a file of the working directory it may be read.
+        self.write("work/CLAUDE.md", "kanary-project");
         std::os::unix::fs::symlink(self.path("outside.txt"), self.path("work/link.txt")).unwrap();
     }
 
@@ -175,8 +177,10 @@ impl World {
     fn assert_no_canary(&self) {
         for request in self.mock.requests() {
             let sent = request.to_string();
-            let found = sent.find("canary-").map(|at| sent.get(at..at + 30));
-            assert_eq!(found, None, "a canary reached the model");
+            for canary in ["canary-", "kanary-"] {
+                let found = sent.find(canary).map(|at| sent.get(at..at + 30));
+                assert_eq!(found, None, "a canary reached the model");
+            }
         }
         assert!(!self.path("hook-ran").exists(), "a hook ran");
     }
@@ -264,7 +268,13 @@ async fn an_answered_turn_streams_and_the_next_one_resumes_it() {
         Event::Limit(reading) if reading.window == "five_hour" => Some(reading.clone()),
         _ => None,
     });
-    assert_eq!(limit.unwrap().used_pct, Some(12.0));
+    // 2.1.332 names the windows' levels on some runs and leaves them out on others; status and reset are always there.
+    let limit = limit.expect("an OAuth login reports its limit on success too");
+    assert!(matches!(limit.used_pct, None | Some(12.0)), "{limit:?}");
+    assert_eq!(
+        (limit.status, limit.resets_at.map(|at| at.as_second())),
+        (WindowStatus::Allowed, Some(1_900_000_000))
+    );
     // No tools at all: a file mentioned in the prompt is not read either.
     assert!(!messages_of(&world.mock.requests()[0]).contains("inside the working directory"));
     assert_eq!(

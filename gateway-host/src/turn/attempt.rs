@@ -96,7 +96,12 @@ async fn drive(
     loop {
         tokio::select! {
             event = handle.events.recv() => match event {
-                Some(event) => apply(turn, &mut fold, event, subscription, effects).await?,
+                Some(event) => if let Err(fault) = apply(turn, &mut fold, event, subscription, effects).await {
+                    handle.stop.stop();
+                    handle.events.close(); // nobody takes them: the driver must not wait for us
+                    let _ = timeout(BACKSTOP, &mut handle.end).await; // reaped before the lane goes on
+                    return Err(fault);
+                },
                 None => break,
             },
             () = async { tokio::select! { () = user_stop.stopped() => (), () = shutdown.stopped() => () } }, if !asked => {
@@ -180,15 +185,18 @@ async fn ended(
         AttemptEnd::Answered(answer) => answered(turn, fold, answer, effects).await,
         other => other,
     };
+    let end = match end {
+        AttemptEnd::Failed(failure) => AttemptEnd::Failed(Failure {
+            detail: effects.redactor.redact(&failure.detail).into_owned(),
+            ..failure
+        }),
+        other => other,
+    };
     match &end {
         AttemptEnd::Failed(failure) => {
-            let failure = Failure {
-                detail: effects.redactor.redact(&failure.detail).into_owned(),
-                ..failure.clone()
-            };
             turn.journal.release(effects);
             turn.journal.record(JournalEntry::Failed {
-                failure,
+                failure: failure.clone(),
                 at: effects.now(),
             });
         }

@@ -19,12 +19,18 @@ pub struct Journal {
     route: Option<Route>,
     /// Text of one block that may still end in half a secret: it goes on at the next space, entry or flush.
     held: Option<(u32, String)>,
+    /// The block being recorded and the end of what is recorded of it, as it came: many secrets show only by the words
+    /// before them.
+    before: (u32, String),
     writer: mpsc::UnboundedSender<Write>,
     broken: Arc<parking_lot::Mutex<Option<String>>>,
 }
 
 /// Text without any space is held back no longer than this, in bytes.
 const HELD_MAX: usize = 4096;
+
+/// Bytes of recorded text that later text is redacted with: a key in PEM form fits.
+const BEFORE_MAX: usize = 4096;
 
 enum Write {
     Entry(JournalEntry),
@@ -41,6 +47,7 @@ impl Journal {
             entries: Vec::new(),
             route: None,
             held: None,
+            before: (0, String::new()),
             writer,
             broken,
         }
@@ -50,6 +57,9 @@ impl Journal {
     pub fn record(&mut self, entry: JournalEntry) {
         if let JournalEntry::Attempt { route, .. } = &entry {
             self.route = Some(route.clone());
+        }
+        if matches!(entry, JournalEntry::Attempt { .. } | JournalEntry::Retract { .. }) {
+            self.before.1.clear();
         }
         self.remember(entry.clone());
         let _ = self.writer.send(Write::Entry(entry)); // the writer ends only with this journal
@@ -119,21 +129,34 @@ impl Journal {
         };
         let rest = text.split_off(cut);
         self.held = Some((block, rest));
-        if !text.is_empty() {
-            self.record(JournalEntry::Text {
-                block,
-                text: effects.redactor.redact(&text).into_owned(),
-            });
+        self.tell(block, &text, effects);
+    }
+
+    /// Records more of a block, redacted together with the words before it.
+    fn tell(&mut self, block: u32, text: &str, effects: &Effects) {
+        if text.is_empty() {
+            return;
+        }
+        if self.before.0 != block {
+            self.before = (block, String::new());
+        }
+        let told = effects.redactor.redact(&self.before.1).into_owned();
+        self.before.1.push_str(text);
+        let all = effects.redactor.redact(&self.before.1).into_owned();
+        let same = told.bytes().zip(all.bytes()).take_while(|(a, b)| a == b).count();
+        let new = all.get(all.floor_char_boundary(same)..).unwrap_or_default().to_owned();
+        let surplus = self.before.1.len().saturating_sub(BEFORE_MAX);
+        let surplus = self.before.1.ceil_char_boundary(surplus);
+        self.before.1.drain(..surplus);
+        if !new.is_empty() {
+            self.record(JournalEntry::Text { block, text: new });
         }
     }
 
     /// Records what was held back.
     pub fn release(&mut self, effects: &Effects) {
-        if let Some((block, text)) = self.held.take().filter(|(_, text)| !text.is_empty()) {
-            self.record(JournalEntry::Text {
-                block,
-                text: effects.redactor.redact(&text).into_owned(),
-            });
+        if let Some((block, text)) = self.held.take() {
+            self.tell(block, &text, effects);
         }
     }
 

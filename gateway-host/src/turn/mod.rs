@@ -70,6 +70,13 @@ pub struct TurnStop {
     pub shutdown: Stop,
 }
 
+impl TurnStop {
+    /// Whether the turn is to end, by the person or with the gateway.
+    pub fn is_asked(&self) -> bool {
+        self.stop.is_stopped() || self.shutdown.is_stopped()
+    }
+}
+
 /// Runs one turn to its outcome. `Err` is a fault of ours (the store); the person has been told.
 pub async fn run_turn(
     request: Request,
@@ -79,6 +86,10 @@ pub async fn run_turn(
     let (mut turn, mut walk) = prologue::open(request, stop, effects).await?;
     let mut step = walk.first();
     loop {
+        let over = matches!(step, Step::Done(_) | Step::GiveUp(GiveUp::Stopped));
+        if !over && turn.stop.is_asked() {
+            return terminal::stopped(*turn, effects).await; // also before the first attempt and between two
+        }
         let position = match step {
             Step::Try(position) => position,
             Step::Done(answer) => return terminal::answered(*turn, &walk, answer, effects).await,
@@ -91,7 +102,9 @@ pub async fn run_turn(
             learn(&mut turn, &mut walk, position, failure, effects).await;
         }
         step = walk.next_step(end);
-        if let (Step::Try(next), Some(failure)) = (&step, turn.failure.clone()) {
+        if let (Step::Try(next), Some(failure), false) =
+            (&step, turn.failure.clone(), turn.stop.is_asked())
+        {
             announce(&mut turn, *next, &failure).await;
         }
     }
@@ -120,6 +133,12 @@ async fn learn(
         return;
     }
     turn.facts.now = now;
+    // What this very failure proved is evidence too: another model of the same subscription may be out with it.
+    let evidence = effects.registry.current(now).await;
+    let usable = gateway_core::walk::usable(&turn.chain);
+    turn.facts.sheet = effects
+        .sheets
+        .of(&turn.profile.id, &turn.chain, &usable, &evidence);
     let facts = WalkFacts {
         turn: turn.facts.clone(),
         failed: position,

@@ -123,10 +123,8 @@ pub fn chain_of(profile: &ProfileSettings, session: &SessionRow, effects: &Effec
     {
         let entry = chain.entries.remove(at);
         chain.entries.insert(0, entry);
-    } else if let Some(entry) = effects.settings.entry(chosen) {
-        chain.entries.insert(0, entry);
     } else {
-        warn!(route = %chosen, "the chosen route is not configured any more; the chain is used");
+        warn!(route = %chosen, "the chosen route is not in the profile's chain any more; the chain is used");
     }
     chain
 }
