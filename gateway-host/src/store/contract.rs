@@ -4,7 +4,7 @@
 mod claims;
 mod lanes;
 mod model;
-mod samples;
+pub(super) mod samples;
 mod turns;
 mod usage;
 

@@ -15,18 +15,18 @@ use super::super::{Carried, Lane, TurnClose};
 use super::Place;
 
 /// That many days after the first moment.
-pub(super) fn at(day: i64) -> Timestamp {
+pub(in crate::store) fn at(day: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000).unwrap() + SignedDuration::from_hours(24 * day)
 }
 
-pub(super) fn lane(name: &str) -> Lane {
+pub(in crate::store) fn lane(name: &str) -> Lane {
     Lane {
         profile: ProfileId::new("default"),
         session: SessionKey::new(format!("agent:default:console:{name}")),
     }
 }
 
-pub(super) fn turn(lane: &Lane, id: &str) -> TurnRow {
+pub(in crate::store) fn turn(lane: &Lane, id: &str) -> TurnRow {
     TurnRow {
         turn: TurnId::new(id),
         profile: lane.profile.clone(),
@@ -45,7 +45,7 @@ pub(super) fn turn(lane: &Lane, id: &str) -> TurnRow {
     }
 }
 
-pub(super) fn close(turn: &str, status: TurnStatus) -> TurnClose {
+pub(in crate::store) fn close(turn: &str, status: TurnStatus) -> TurnClose {
     TurnClose {
         turn: TurnId::new(turn),
         status,
@@ -85,7 +85,7 @@ pub(super) fn entries() -> Vec<JournalEntry> {
     ]
 }
 
-pub(super) fn handoff(lane: &Lane, turn: &str, id: &str) -> Handoff {
+pub(in crate::store) fn handoff(lane: &Lane, turn: &str, id: &str) -> Handoff {
     let row = self::turn(lane, turn);
     Handoff {
         version: PAYLOAD_VERSION,

@@ -7,10 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::ConnectOptions;
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection};
 
 use super::super::StoreError;
 use super::SqliteStore;
@@ -37,6 +37,9 @@ pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        // A full disk makes SQLite end the transaction by itself; sqlx 0.9.0 still counts it as open and would refuse every
+        // later one on that connection. Such a connection is replaced.
+        .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
         .connect_with(
             options
                 .clone()

@@ -4,10 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gateway_core::ids::InboundId;
+use gateway_core::handoff::HandoffState;
+use gateway_core::ids::{HandoffId, InboundId, TurnId};
+use gateway_core::journal::{JournalEntry, TurnStatus};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
+use super::super::contract::samples::{at, close, handoff, lane, turn};
 use super::super::{Store, StoreError};
 use super::SqliteStore;
 
@@ -136,12 +139,14 @@ async fn a_full_disk_fails_the_write_and_the_store_goes_on() {
         matches!(&error, StoreError::Write(why) if why.contains("the disk is full")),
         "{error}"
     );
+    // The next write gets a sound connection, which has no such limit: as if space had been made.
+    assert!(sight(&store, &"long".repeat(5000)).await.unwrap());
     assert!(!sight(&store, "before").await.unwrap());
-    sqlx::query("pragma max_page_count = 100000")
-        .execute(&store.writer)
+    let sync: i64 = sqlx::query_scalar("pragma synchronous")
+        .fetch_one(&store.writer)
         .await
         .unwrap();
-    assert!(sight(&store, &"long".repeat(5000)).await.unwrap());
+    assert_eq!(sync, 2, "the new connection promises the same");
 }
 
 #[tokio::test]
@@ -190,4 +195,103 @@ async fn many_may_open_a_new_file_at_once() {
     for handle in opening {
         handle.await.unwrap().unwrap();
     }
+}
+
+/// Two sealed handoffs, the first damaged in this way.
+async fn with_damage(store: &SqliteStore, damage: &'static str) {
+    for (id, seal) in [("t1", "h1"), ("t2", "h2")] {
+        assert!(store.open_turn(&turn(&lane("a"), id), &[]).await.unwrap());
+        let mut end = close(id, TurnStatus::Cut);
+        end.seal = Some((handoff(&lane("a"), id, seal), HandoffState::Armed));
+        assert!(store.close_turn(&end).await.unwrap());
+    }
+    sqlx::query(damage).execute(&store.writer).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_handoff_is_moved_aside_alone_and_its_text_kept() {
+    for damage in [
+        "update handoffs set payload = '{\"version\":1,' where id = 'h1'",
+        "update handoffs set payload = cast(x'ff00fe' as text) where id = 'h1'",
+    ] {
+        let (_dir, path) = place();
+        let store = SqliteStore::open(&path).await.unwrap();
+        with_damage(&store, damage).await;
+        for _ in 0..2 {
+            let found = store.handoffs_of(&lane("a")).await.unwrap();
+            let seen: Vec<_> = found
+                .iter()
+                .map(|h| (h.handoff.id.as_str(), h.state, h.revision))
+                .collect();
+            assert_eq!(
+                seen,
+                [
+                    ("h2", HandoffState::Armed, 1),
+                    ("h1", HandoffState::Corrupt, 2)
+                ]
+            );
+            assert_eq!(found[1].handoff.turn, TurnId::new("t1"));
+        }
+        let claim = [(HandoffId::new("h1"), 2)];
+        assert!(
+            !store
+                .open_turn(&turn(&lane("a"), "t3"), &claim)
+                .await
+                .unwrap()
+        );
+        store.sweep(at(1)).await.unwrap();
+        store.sweep(at(8)).await.unwrap();
+        let kept: i64 = sqlx::query_scalar(
+            "select length(cast(payload as blob)) from handoffs where id = 'h1'",
+        )
+        .fetch_one(&store.writer)
+        .await
+        .unwrap();
+        assert!(kept > 2);
+        store.sweep(at(9)).await.unwrap();
+        assert!(
+            store
+                .handoff(&HandoffId::new("h1"))
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_handoff_is_not_expired_or_dropped_unseen() {
+    let damage = "update handoffs set payload = 'x' where id = 'h1'";
+    for by_sweep in [true, false] {
+        let (_dir, path) = place();
+        let store = SqliteStore::open(&path).await.unwrap();
+        with_damage(&store, damage).await;
+        let (ended, as_what) = if by_sweep {
+            (store.sweep(at(3)).await.unwrap(), HandoffState::Expired)
+        } else {
+            let (_, dropped) = store.new_conversation(&lane("a"), at(3)).await.unwrap();
+            (dropped, HandoffState::Discarded)
+        };
+        let states: Vec<_> = ended.iter().map(|h| h.state).collect();
+        assert_eq!(states, [as_what, HandoffState::Corrupt]);
+        assert_eq!(store.handoffs_of(&lane("a")).await.unwrap(), ended);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_journal_entry_costs_only_itself() {
+    let (_dir, path) = place();
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.open_turn(&turn(&lane("a"), "t1"), &[]).await.unwrap();
+    let stopped = |day| JournalEntry::Stopped { at: at(day) };
+    let id = TurnId::new("t1");
+    store
+        .append(&id, &[stopped(1), stopped(2), stopped(3)])
+        .await
+        .unwrap();
+    sqlx::query("update journal set entry = '?' where seq = 2")
+        .execute(&store.writer)
+        .await
+        .unwrap();
+    assert_eq!(store.journal(&id).await.unwrap(), [stopped(1), stopped(3)]);
 }
