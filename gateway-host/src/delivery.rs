@@ -169,7 +169,7 @@ pub async fn reply(effects: &Effects, target: &ReplyTarget, text: &str, audience
 }
 
 /// Says that a turn could not be kept: a fault of ours, never an answer.
-pub async fn fault(effects: &Effects, target: &ReplyTarget, fault: &crate::store::StoreError) {
+pub async fn fault(effects: &Effects, target: &ReplyTarget, fault: &str) {
     let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
         return;
     };

@@ -1,11 +1,11 @@
 //! Every door to the world in one place. A function that needs the world takes `&Effects` and says so in its signature.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use gateway_core::handoff::redact::Redactor;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
-use gateway_core::ids::{ProfileId, SubscriptionId};
+use gateway_core::ids::{ProfileId, SubscriptionId, TurnId};
 use jiff::Timestamp;
 use platforms::Platform;
 use providers::SharedProvider;
@@ -29,6 +29,8 @@ pub struct Effects {
     pub platforms: BTreeMap<&'static str, Arc<dyn Platform>>,
     pub redactor: Redactor,
     pub sheets: Sheets,
+    /// Rows of messages that were written down and still wait in a queue of this process.
+    pub queued: parking_lot::Mutex<HashSet<TurnId>>,
     /// The id under which this process owns open turns.
     pub instance: String,
 }
@@ -60,7 +62,8 @@ impl Effects {
                 HandoffState::Armed | HandoffState::Claimed | HandoffState::Stopped
             )
         };
-        let over = |stored: &&StoredHandoff| !of_use(stored) && stored.state != HandoffState::Corrupt;
+        let over =
+            |stored: &&StoredHandoff| !of_use(stored) && stored.state != HandoffState::Corrupt;
         for over in stored.iter().filter(over) {
             if let Some(trouble) = mirror.write(over, &self.redactor) {
                 tracing::warn!(%trouble, "the plain file of a handoff that is over");

@@ -27,7 +27,7 @@ pub async fn receive(inbound: Inbound, sessions: &Arc<Sessions>, effects: &Arc<E
     let target = inbound.target.clone();
     if let Err(fault) = take(inbound, sessions, effects).await {
         warn!(%fault, "a message could not be taken");
-        delivery::fault(effects, &target, &fault).await;
+        delivery::fault(effects, &target, &fault.to_string()).await;
     }
 }
 
@@ -116,7 +116,11 @@ async fn write_down(
         owner: effects.instance.clone(),
         carries: Vec::new(),
     };
-    effects.store.open_turn(&row, &[]).await?;
+    effects.queued.lock().insert(row.turn.clone());
+    if let Err(fault) = effects.store.open_turn(&row, &[]).await {
+        effects.queued.lock().remove(&row.turn);
+        return Err(fault);
+    }
     Ok(row)
 }
 

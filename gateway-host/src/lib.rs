@@ -96,6 +96,7 @@ impl Gateway {
         let effects = Arc::new(Effects {
             registry: Registry::new(&settings, Arc::clone(&store)),
             sheets: turn::prologue::Sheets::default(),
+            queued: parking_lot::Mutex::default(),
             platforms: platforms
                 .into_iter()
                 .map(|platform| (platform.name(), platform))

@@ -2,8 +2,10 @@
 //! message that comes meanwhile is written down, queued, and told so.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
@@ -127,7 +129,18 @@ impl Sessions {
         let (mut request, mut stop) = (first, stop);
         loop {
             let target = request.inbound.target.clone();
-            if let Err(fault) = Box::pin(run_turn(request, stop, effects)).await {
+            if let Some(row) = &request.queued {
+                effects.queued.lock().remove(&row.turn);
+            }
+            // A panic is a fault of ours: it is said, and the lane goes on. What the turn left is sealed by the next one.
+            let running =
+                AssertUnwindSafe(Box::pin(run_turn(request, stop, effects))).catch_unwind();
+            let fault = match running.await {
+                Ok(Ok(_)) => None,
+                Ok(Err(fault)) => Some(fault.to_string()),
+                Err(_) => Some("the gateway made a mistake; its log says where".to_owned()),
+            };
+            if let Some(fault) = fault {
                 error!(lane = ?lane, %fault, "a turn could not be kept");
                 delivery::fault(effects, &target, &fault).await;
             }

@@ -44,7 +44,7 @@ pub async fn run(
         .await;
         return Ok(());
     }
-    crate::turn::recovery::seal_left_on(&lane, effects).await?;
+    crate::turn::recovery::seal_left_on(&lane, false, effects).await?;
     let view = view(inbound, &lane, sessions, effects).await?;
     let reply = commands::dispatch(name, args, &view);
     for effect in &reply.effects {

@@ -11,7 +11,7 @@ use gateway_core::handoff::render;
 use gateway_core::ids::{AttemptId, HandoffId};
 use gateway_core::journal::JournalEntry;
 use gateway_core::turn::{Answer, AttemptEnd};
-use providers::{AttemptHandle, AttemptRequest};
+use providers::{AttemptHandle, AttemptRequest, Exchange};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ pub async fn run(
         session: known.map(|row| row.id),
         title: session_title(&turn.conversation),
         prompt,
-        history: turn.history.clone(),
+        history: known_only(&turn.history, effects),
         unseen: usize::try_from(turn.history_len.saturating_sub(seen))
             .unwrap_or(usize::MAX)
             .min(turn.history.len()),
@@ -78,6 +78,16 @@ pub async fn run(
     turn.first_row.durable().await?; // an error drops the handle and the gate: nothing was sent
     let _ = go.send(()); // the provider may have ended already
     drive(turn, handle, &route.subscription, limits, effects).await
+}
+
+/// What another provider answered goes on without the secrets the gateway knows.
+fn known_only(history: &[Exchange], effects: &Effects) -> Vec<Exchange> {
+    let clean = |text: &str| effects.redactor.redact_known(text).into_owned();
+    let exchange = |exchange: &Exchange| Exchange {
+        request: clean(&exchange.request),
+        answer: clean(&exchange.answer),
+    };
+    history.iter().map(exchange).collect()
 }
 
 async fn drive(
@@ -107,6 +117,7 @@ async fn drive(
             () = async { tokio::select! { () = user_stop.stopped() => (), () = shutdown.stopped() => () } }, if !asked => {
                 asked = true;
                 handle.stop.stop();
+                backstop.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
             }
             () = &mut backstop => return ended(turn, fold, AttemptEnd::Failed(overdue()), effects).await,
         }
@@ -200,6 +211,7 @@ async fn ended(
                 at: effects.now(),
             });
         }
+        AttemptEnd::Stopped if !turn.stop.stop.is_stopped() => {} // the gateway ends: sealed for the next start
         AttemptEnd::Stopped => {
             turn.journal.release(effects);
             turn.journal
@@ -275,7 +287,14 @@ async fn prompt(
         }
     }
     let Some(context) = injection(turn, known, provider, effects).await? else {
-        return Ok(turn.row.request.clone());
+        // The first route is sent the person's words as they are; another one without the secrets the gateway knows.
+        let request = turn.row.request.clone();
+        let verbatim = turn.failure.is_none();
+        return Ok(if verbatim {
+            request
+        } else {
+            effects.redactor.redact_known(&request).into_owned()
+        });
     };
     Ok(format!(
         "{}\n\n{}",

@@ -58,7 +58,10 @@ impl Journal {
         if let JournalEntry::Attempt { route, .. } = &entry {
             self.route = Some(route.clone());
         }
-        if matches!(entry, JournalEntry::Attempt { .. } | JournalEntry::Retract { .. }) {
+        if matches!(
+            entry,
+            JournalEntry::Attempt { .. } | JournalEntry::Retract { .. }
+        ) {
             self.before.1.clear();
         }
         self.remember(entry.clone());
@@ -143,8 +146,15 @@ impl Journal {
         let told = effects.redactor.redact(&self.before.1).into_owned();
         self.before.1.push_str(text);
         let all = effects.redactor.redact(&self.before.1).into_owned();
-        let same = told.bytes().zip(all.bytes()).take_while(|(a, b)| a == b).count();
-        let new = all.get(all.floor_char_boundary(same)..).unwrap_or_default().to_owned();
+        let same = told
+            .bytes()
+            .zip(all.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let new = all
+            .get(all.floor_char_boundary(same)..)
+            .unwrap_or_default()
+            .to_owned();
         let surplus = self.before.1.len().saturating_sub(BEFORE_MAX);
         let surplus = self.before.1.ceil_char_boundary(surplus);
         self.before.1.drain(..surplus);

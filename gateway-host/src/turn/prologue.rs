@@ -36,7 +36,7 @@ pub async fn open(
         profile: request.inbound.profile.clone(),
         session: request.inbound.session.clone(),
     };
-    recovery::seal_left_on(&lane, effects).await?;
+    recovery::seal_left_on(&lane, true, effects).await?;
     let profile = effects.profile(&lane.profile);
     let now = effects.now();
     let session = effects.store.session(&lane, now).await?;
@@ -162,6 +162,7 @@ async fn ask(
             state: document.standing(facts.now),
             ..document
         })
+        .filter(|document| document.state == HandoffState::Armed) // nothing else can be claimed
         .collect();
     let facts = PrologueFacts {
         turn: facts.clone(),

@@ -2,13 +2,14 @@
 //! next turn of the same lane. A request that had not begun is sealed just the same: nothing acknowledged is lost.
 
 use gateway_core::handoff::assemble::{Cut, assemble};
-use gateway_core::handoff::{Handoff, HandoffState};
+use gateway_core::handoff::{Handoff, HandoffState, render};
 use gateway_core::ids::HandoffId;
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::terminal::HANDOFF_PLUGIN;
+use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::instance;
 use crate::store::{Carried, Lane, StoreError, TurnClose};
@@ -27,14 +28,17 @@ pub async fn seal_all(effects: &Effects) -> Result<usize, StoreError> {
     Ok(sealed)
 }
 
-/// The same for one lane; cheap when there is nothing.
-pub async fn seal_left_on(lane: &Lane, effects: &Effects) -> Result<(), StoreError> {
+/// The same for one lane; cheap when there is nothing. `idle` = no turn of this process runs on the lane, so that an open
+/// turn of our own that does not wait in a queue is one whose end could not be written: it is sealed now.
+pub async fn seal_left_on(lane: &Lane, idle: bool, effects: &Effects) -> Result<(), StoreError> {
     for row in effects.store.open_turns().await? {
         let here = row.profile == lane.profile && row.session == lane.session;
-        if here
-            && row.owner != effects.instance
-            && !instance::is_alive(&effects.settings.root, &row.owner)
-        {
+        let left = if row.owner == effects.instance {
+            idle && !effects.queued.lock().contains(&row.turn)
+        } else {
+            !instance::is_alive(&effects.settings.root, &row.owner)
+        };
+        if here && left {
             seal(&row, effects).await?;
         }
     }
@@ -74,12 +78,22 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
     } else {
         None
     };
+    let stopped = matches!(entries.last(), Some(JournalEntry::Stopped { .. }));
+    let told = handoff.as_ref().map_or_else(
+        || format!("⛔ Turn cut — {}.", reason(&entries)),
+        render::notice,
+    );
+    let state = if stopped {
+        HandoffState::Stopped
+    } else {
+        HandoffState::Armed
+    };
     let close = TurnClose {
         turn: row.turn.clone(),
-        status: if handoff.is_some() {
-            TurnStatus::Cut
-        } else {
-            TurnStatus::Failed
+        status: match handoff {
+            _ if stopped => TurnStatus::Stopped,
+            Some(_) => TurnStatus::Cut,
+            None => TurnStatus::Failed,
         },
         at: effects.now(),
         carried: if handoff.is_some() {
@@ -87,7 +101,7 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
         } else {
             Carried::Released
         },
-        seal: handoff.map(|handoff| (effects.redactor.remains(handoff), HandoffState::Armed)),
+        seal: handoff.map(|handoff| (effects.redactor.remains(handoff), state)),
         exchanges: Vec::new(),
         answered_by: None,
         session: None,
@@ -100,6 +114,10 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
             session: row.session.clone(),
         })
         .await;
+    if closed && !stopped {
+        let voice = Voice::new(effects, row.target.clone(), row.turn.clone());
+        voice.notice(&told).await;
+    }
     Ok(closed)
 }
 

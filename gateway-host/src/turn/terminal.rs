@@ -39,7 +39,7 @@ pub async fn answered(
     let mut exchanges: Vec<Exchange> = turn.carried.iter().map(cut_exchange).collect();
     exchanges.push(Exchange {
         request: turn.row.request.clone(),
-        answer: turn.voice.whole(),
+        answer: effects.redactor.redact(&turn.voice.whole()).into_owned(),
     });
     let session = route
         .as_ref()
@@ -54,7 +54,18 @@ pub async fn answered(
         answered_by: route.clone(),
         session,
     };
-    effects.store.close_turn(&close).await?;
+    if let Err(fault) = effects.store.close_turn(&close).await {
+        warn!(turn = %turn.row.turn, %fault, "an answer could not be recorded");
+        let say = format!(
+            "⚠️ The answer above could not be recorded: {fault}. The next message may bring it up again."
+        );
+        turn.voice.notice(&say).await;
+        return Ok(Outcome::Cut {
+            reason: "the store".to_owned(),
+            handoff: None,
+            next_reset: None,
+        });
+    }
     if !turn.carried.is_empty() {
         effects.mirror(&turn.lane).await;
     }
@@ -198,9 +209,13 @@ async fn seal(
     } else {
         TurnStatus::Failed
     };
-    let sealed = handoff
-        .clone()
-        .map(|handoff| (handoff, HandoffState::Armed));
+    let stopped = turn.stop.stop.is_stopped(); // the stop may have come while the plugins were asked
+    let state = if stopped {
+        HandoffState::Stopped
+    } else {
+        HandoffState::Armed
+    };
+    let sealed = handoff.clone().map(|handoff| (handoff, state));
     if let Err(error) = close(turn, status, sealed, carried, effects).await {
         warn!(turn = %turn.row.turn, %error, "the handoff could not be saved; the journal stays open");
         let text = format!(
@@ -271,7 +286,12 @@ fn notice_text(
     effects: &Effects,
 ) -> Option<String> {
     match (handoff, advice.notice.is_empty()) {
-        (Some(_), false) => Some(advice.notice.join("\n")),
+        (Some(_), false) if advice.seal.is_some() => Some(advice.notice.join("\n")),
+        (Some(handoff), false) => Some(format!(
+            "{}\n{}",
+            render::notice(handoff),
+            advice.notice.join("\n")
+        )),
         (Some(handoff), true) => Some(render::notice(handoff)),
         (None, _) if handoffs_on(turn, effects) => None,
         (None, _) => Some(cut_notice(reason, None)),
