@@ -78,15 +78,11 @@ impl Scene {
     }
 
     /// A home in which the scene's turn is the next thing to happen.
-    fn prepare(self) -> Rig {
-        let rig = Rig::new(&script());
-        if self == Self::Carrying {
-            let mut chat = rig.chat();
-            chat.say("alpha: tidy the shed, and fail");
-            chat.sees("Handoff saved");
-            chat.leave();
+    fn prepare(self, cut: &Rig) -> Rig {
+        match self {
+            Self::Plain => Rig::new(&script()),
+            Self::Carrying => Rig::like(cut, &script()),
         }
-        rig
     }
 }
 
@@ -113,15 +109,26 @@ fn soak_kill_9_at_300_points_of_a_turn() {
     kill_at(points.unwrap_or(SOAK_POINTS));
 }
 
+/// A home in which a first turn was cut by the plan's limit.
+fn cut_once() -> Rig {
+    let rig = Rig::new(&script());
+    let mut chat = rig.chat();
+    chat.say("alpha: tidy the shed, and fail");
+    chat.sees("Handoff saved");
+    chat.leave();
+    rig
+}
+
 fn kill_at(count: usize) {
-    let points = points(count);
+    let cut = cut_once();
+    let points = points(count, &cut);
     let next = AtomicUsize::new(0);
     let outcomes = parking_lot::Mutex::new(BTreeMap::<String, usize>::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = strike(*point);
+                    let outcome = strike(*point, &cut);
                     *outcomes.lock().entry(format!("{:?} {outcome}", point.scene)).or_default() += 1;
                 }
             });
@@ -139,13 +146,16 @@ fn kill_at(count: usize) {
 }
 
 /// Half of the points per scene, evenly over its events; the seeded extra moves each one a little.
-fn points(count: usize) -> Vec<Point> {
+fn points(count: usize, cut: &Rig) -> Vec<Point> {
     let seed = std::env::var("BATON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_130);
     println!("BATON_SEED={seed}");
     let mut random = Random(seed);
     let spread = |scene: Scene, count: usize, random: &mut Random| -> Vec<Point> {
-        let events = rehearse(scene);
-        (0..count).map(|at| Point { scene, after: at * (events + 1) / count, extra: Duration::from_micros(random.below(EXTRA_US)) }).collect()
+        let events = rehearse(scene, cut);
+        println!("{scene:?}: {events} events");
+        // The last one lies behind the last event: when all is said and the turn is closed.
+        let point = |at: usize| Point { scene, after: at * (events + 1) / (count - 1), extra: Duration::from_micros(random.below(EXTRA_US)) };
+        (0..count).map(point).collect()
     };
     let mut points = spread(Scene::Plain, count / 2, &mut random);
     points.extend(spread(Scene::Carrying, count - count / 2, &mut random));
@@ -166,8 +176,8 @@ impl Random {
 }
 
 /// How many events an undisturbed turn has.
-fn rehearse(scene: Scene) -> usize {
-    let rig = scene.prepare();
+fn rehearse(scene: Scene, cut: &Rig) -> usize {
+    let rig = scene.prepare(cut);
     let mut chat = rig.chat();
     chat.say(scene.request());
     let events = chat.events_until(&format!("END-{}", scene.name()));
@@ -177,8 +187,8 @@ fn rehearse(scene: Scene) -> usize {
 }
 
 /// Kills the gateway at the point, starts another, talks on, and checks the promises; says what became of the request.
-fn strike(point: Point) -> &'static str {
-    let rig = point.scene.prepare();
+fn strike(point: Point, cut: &Rig) -> &'static str {
+    let rig = point.scene.prepare(cut);
     let mut chat = rig.chat();
     chat.say(point.scene.request());
     chat.events(point.after, &format!("END-{}", point.scene.name()));
