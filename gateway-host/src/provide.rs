@@ -14,8 +14,8 @@ use tracing::warn;
 
 use crate::StartError;
 use crate::clock::Clock;
-use crate::instance::leftovers::MARK;
 use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSettings};
+use crate::instance::leftovers::MARK;
 
 /// Why one subscription has no provider.
 #[derive(Debug, thiserror::Error)]

@@ -78,11 +78,14 @@ pub struct Descriptor {
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
+    #[expect(clippy::cast_possible_truncation, reason = "a few dozen bytes")]
+    const SIZE: u32 = size_of::<Self>() as u32;
+
     /// The descriptor of `P`, for `export_plugin!`.
     pub const fn of<P: GatewayPlugin>() -> Self {
         Self {
             magic: MAGIC,
-            size: size_of::<Self>() as u32,
+            size: Self::SIZE,
             api_major: API_MAJOR,
             api_minor: API_MINOR,
             // Evaluated in the plugin's own build: `panic = "abort"` there clears it.

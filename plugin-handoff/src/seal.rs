@@ -141,11 +141,13 @@ mod tests {
             state,
             json: json.as_str().into(),
         };
-        let mut next = Facts::default();
-        next.documents = vec![
-            document(DocumentState::Armed),
-            document(DocumentState::Acked),
-        ];
+        let mut next = Facts {
+            documents: vec![
+                document(DocumentState::Armed),
+                document(DocumentState::Acked),
+            ],
+            ..Facts::default()
+        };
         let carried = claim::advice(&next.prologue()).unwrap();
         assert_eq!(carried.claims, ["handoff-1"]);
         let text = carried.inject.unwrap();

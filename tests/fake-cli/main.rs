@@ -4,6 +4,11 @@
 //! evidence file *before* anybody can see it, so that a test can count after any crash. The variables it reads
 //! (`FAKE_CLI_*`) are named in the subscription's `env`.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "JSON of our own script: a missing member reads as null"
+)]
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -26,23 +31,40 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> io::Result<ExitCode> {
-    let value = |name: &str| arguments.iter().find_map(|argument| argument.strip_prefix(name).map(str::to_owned));
+    let value = |name: &str| {
+        arguments
+            .iter()
+            .find_map(|argument| argument.strip_prefix(name).map(str::to_owned))
+    };
     let (fresh, resumed) = (value("--session-id="), value("--resume="));
-    let Some(session) = resumed.clone().or(fresh) else { return Ok(ExitCode::FAILURE) };
+    let Some(session) = resumed.clone().or(fresh) else {
+        return Ok(ExitCode::FAILURE);
+    };
     let transcript = transcript(&session);
     if resumed.is_none() && transcript.exists() {
-        let _ = writeln!(io::stderr(), "Error: Session ID {session} is already in use.");
+        let _ = writeln!(
+            io::stderr(),
+            "Error: Session ID {session} is already in use."
+        );
         return Ok(ExitCode::FAILURE);
     }
-    let mut stage = Stage { session, transcript, evidence: Evidence::open()?, message: 0 };
+    let mut stage = Stage {
+        session,
+        transcript,
+        evidence: Evidence::open()?,
+        message: 0,
+    };
     stage.evidence.note("start", &stage.session, "")?;
-    let Some(prompt) = prompt()? else { return Ok(ExitCode::SUCCESS) }; // nothing was asked
+    let Some(prompt) = prompt()? else {
+        return Ok(ExitCode::SUCCESS);
+    }; // nothing was asked
     if resumed.is_some() && !stage.transcript.exists() {
         stage.no_such_session();
         return Ok(ExitCode::SUCCESS);
     }
     stage.told(&prompt)?;
-    let script: Value = serde_json::from_str(&std::fs::read_to_string(variable("FAKE_CLI_SCRIPT")?)?)?;
+    let script: Value =
+        serde_json::from_str(&std::fs::read_to_string(variable("FAKE_CLI_SCRIPT")?)?)?;
     for step in steps(&script, &prompt) {
         stage.play(step)?;
     }
@@ -53,8 +75,16 @@ fn run(arguments: &[String]) -> io::Result<ExitCode> {
 /// The steps of the first turn whose `when` is part of the prompt.
 fn steps<'a>(script: &'a Value, prompt: &str) -> impl Iterator<Item = &'a Value> {
     let turns = script.as_array().into_iter().flatten();
-    let mut fitting = turns.filter(move |turn| turn["when"].as_str().is_some_and(|when| prompt.contains(when)));
-    fitting.next().and_then(|turn| turn["steps"].as_array()).into_iter().flatten()
+    let mut fitting = turns.filter(move |turn| {
+        turn["when"]
+            .as_str()
+            .is_some_and(|when| prompt.contains(when))
+    });
+    fitting
+        .next()
+        .and_then(|turn| turn["steps"].as_array())
+        .into_iter()
+        .flatten()
 }
 
 /// The text blocks of the first user message; `None` = the input ended before one came.
@@ -63,7 +93,10 @@ fn prompt() -> io::Result<Option<String>> {
     while io::stdin().lock().read_line(&mut line)? > 0 {
         let record: Value = serde_json::from_str(&line)?;
         if record["type"] == "user" {
-            let blocks = record["message"]["content"].as_array().into_iter().flatten();
+            let blocks = record["message"]["content"]
+                .as_array()
+                .into_iter()
+                .flatten();
             let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
             return Ok(Some(texts.join("\n")));
         }
@@ -77,10 +110,18 @@ fn variable(name: &str) -> io::Result<String> {
 }
 
 fn transcript(session: &str) -> PathBuf {
-    let folder = std::env::var_os("CLAUDE_CONFIG_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let folder =
+        std::env::var_os("CLAUDE_CONFIG_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let here = std::env::current_dir().unwrap_or_default();
-    let slug: String = here.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    folder.join("projects").join(slug).join(format!("{session}.jsonl"))
+    let slug: String = here
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    folder
+        .join("projects")
+        .join(slug)
+        .join(format!("{session}.jsonl"))
 }
 
 fn append(path: &Path, line: &Value) -> io::Result<()> {
@@ -105,10 +146,18 @@ struct Evidence {
 
 impl Evidence {
     fn open() -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(variable("FAKE_CLI_EVIDENCE")?)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(variable("FAKE_CLI_EVIDENCE")?)?;
         // Opened for both, so that neither opening nor ringing ever waits for a listener.
-        let bell = variable("FAKE_CLI_BELL").ok().map(|bell| OpenOptions::new().read(true).write(true).open(bell));
-        Ok(Self { file, bell: bell.transpose()? })
+        let bell = variable("FAKE_CLI_BELL")
+            .ok()
+            .map(|bell| OpenOptions::new().read(true).write(true).open(bell));
+        Ok(Self {
+            file,
+            bell: bell.transpose()?,
+        })
     }
 
     fn note(&mut self, what: &str, session: &str, text: &str) -> io::Result<()> {
@@ -118,7 +167,9 @@ impl Evidence {
     fn note_of(&mut self, pid: u32, what: &str, session: &str, text: &str) -> io::Result<()> {
         let line = json!({"pid": pid, "what": what, "session": session, "text": text});
         self.file.write_all(format!("{line}\n").as_bytes())?;
-        self.bell.as_mut().map_or(Ok(()), |bell| bell.write_all(b"."))
+        self.bell
+            .as_mut()
+            .map_or(Ok(()), |bell| bell.write_all(b"."))
     }
 }
 
@@ -180,7 +231,10 @@ impl Stage {
         self.message += 1;
         self.streamed(&json!({"type": "message_start", "message": {"id": self.message_id()}}));
         let half = text.chars().count() / 2;
-        let (first, second): (String, String) = (text.chars().take(half).collect(), text.chars().skip(half).collect());
+        let (first, second): (String, String) = (
+            text.chars().take(half).collect(),
+            text.chars().skip(half).collect(),
+        );
         for delta in [first, second] {
             let delta = json!({"type": "text_delta", "text": delta});
             self.streamed(&json!({"type": "content_block_delta", "index": 0, "delta": delta}));
@@ -189,8 +243,12 @@ impl Stage {
     }
 
     fn assistant(&self, block: &Value) -> io::Result<()> {
-        let message = json!({"id": self.message_id(), "role": "assistant", "model": "m", "content": [block]});
-        append(&self.transcript, &json!({"type": "assistant", "message": message, "sessionId": self.session}))?;
+        let message =
+            json!({"id": self.message_id(), "role": "assistant", "model": "m", "content": [block]});
+        append(
+            &self.transcript,
+            &json!({"type": "assistant", "message": message, "sessionId": self.session}),
+        )?;
         self.say(&json!({"type": "assistant", "message": message, "session_id": self.session}));
         Ok(())
     }
@@ -198,18 +256,28 @@ impl Stage {
     /// A tool call: reported, then done. With `helper` it leaves a process of its own behind in the same group.
     fn call(&mut self, call: &Value) -> io::Result<()> {
         self.message += 1;
-        self.assistant(&json!({"type": "tool_use", "id": call["id"], "name": "Bash", "input": call["input"]}))?;
+        self.assistant(
+            &json!({"type": "tool_use", "id": call["id"], "name": "Bash", "input": call["input"]}),
+        )?;
         if call["helper"] == true {
             let helper = start_helper()?;
             self.evidence.note_of(helper, "helper", &self.session, "")?;
         }
-        self.evidence.note("effect", &self.session, call["id"].as_str().unwrap_or_default())
+        self.evidence.note(
+            "effect",
+            &self.session,
+            call["id"].as_str().unwrap_or_default(),
+        )
     }
 
     fn result(&self, result: &Value) -> io::Result<()> {
-        let block = json!({"type": "tool_result", "tool_use_id": result["id"], "content": result["text"]});
+        let block =
+            json!({"type": "tool_result", "tool_use_id": result["id"], "content": result["text"]});
         let message = json!({"role": "user", "content": [block]});
-        append(&self.transcript, &json!({"type": "user", "message": message, "sessionId": self.session}))?;
+        append(
+            &self.transcript,
+            &json!({"type": "user", "message": message, "sessionId": self.session}),
+        )?;
         self.say(&json!({"type": "user", "message": message, "session_id": self.session}));
         Ok(())
     }
@@ -252,9 +320,16 @@ impl Stage {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this program plays a tool that starts processes")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this program plays a tool that starts processes"
+)]
 fn start_helper() -> io::Result<u32> {
     let mut helper = Command::new(std::env::current_exe()?);
-    helper.arg("helper").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    helper
+        .arg("helper")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     Ok(helper.spawn()?.id())
 }

@@ -17,7 +17,7 @@ const SOAK_POINTS: usize = 300;
 /// How many points run at once.
 const AT_ONCE: usize = 2;
 /// The latest extra between the event that marks a point and the kill, in microseconds.
-const EXTRA_US: u64 = 4_000;
+const EXTRA_US: u64 = 8_000;
 
 const ALPHA: &str = "alpha: tidy the shed";
 const BETA: &str = "beta: sweep the yard";
@@ -35,11 +35,11 @@ fn script() -> Value {
         json!({"when": when, "steps": [
             {"text": format!("Looking at {name}. ")},
             {"call": {"id": format!("{name}-1"), "input": {"command": format!("first {name}")}}},
-            {"pause_ms": 3},
+            {"pause_ms": 6},
             {"result": {"id": format!("{name}-1"), "text": "first done"}},
             {"text": format!("More of {name}. ")},
             {"call": {"id": format!("{name}-2"), "input": {"command": format!("second {name}")}, "helper": true}},
-            {"pause_ms": 3},
+            {"pause_ms": 6},
             {"result": {"id": format!("{name}-2"), "text": "second done"}},
             {"text": format!("END-{name}")},
             {"end": end},
@@ -86,11 +86,11 @@ impl Scene {
     }
 }
 
-/// Where one kill falls: after so many events of the turn, and a little later.
+/// Where one kill falls: after so many events of the turn (`None` = once it is closed), and a little later.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     scene: Scene,
-    after: usize,
+    after: Option<usize>,
     extra: Duration,
 }
 
@@ -105,7 +105,9 @@ fn soak_kill_9_at_300_points_of_a_turn() {
         println!("SKIPPED: set BATON_SOAK=1 (scripts/soak does)");
         return;
     }
-    let points = std::env::var("BATON_SOAK_POINTS").ok().map(|points| points.parse().expect("BATON_SOAK_POINTS is a number"));
+    let points = std::env::var("BATON_SOAK_POINTS")
+        .ok()
+        .map(|points| points.parse().expect("BATON_SOAK_POINTS is a number"));
     kill_at(points.unwrap_or(SOAK_POINTS));
 }
 
@@ -129,7 +131,10 @@ fn kill_at(count: usize) {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = strike(*point, &cut);
-                    *outcomes.lock().entry(format!("{:?} {outcome}", point.scene)).or_default() += 1;
+                    *outcomes
+                        .lock()
+                        .entry(format!("{:?} {outcome}", point.scene))
+                        .or_default() += 1;
                 }
             });
         }
@@ -140,21 +145,31 @@ fn kill_at(count: usize) {
     // The points were spread over the turn's life, not bunched at one end.
     for scene in [Scene::Plain, Scene::Carrying] {
         for fate in ["carried", "answered"] {
-            assert!(outcomes.contains_key(&format!("{scene:?} {fate}")), "no kill of {scene:?} ended as {fate}: {outcomes:?}");
+            assert!(
+                outcomes.contains_key(&format!("{scene:?} {fate}")),
+                "no kill of {scene:?} ended as {fate}: {outcomes:?}"
+            );
         }
     }
 }
 
 /// Half of the points per scene, evenly over its events; the seeded extra moves each one a little.
 fn points(count: usize, cut: &Rig) -> Vec<Point> {
-    let seed = std::env::var("BATON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_130);
+    let seed = std::env::var("BATON_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_130);
     println!("BATON_SEED={seed}");
     let mut random = Random(seed);
     let spread = |scene: Scene, count: usize, random: &mut Random| -> Vec<Point> {
         let events = rehearse(scene, cut);
         println!("{scene:?}: {events} events");
-        // The last one lies behind the last event: when all is said and the turn is closed.
-        let point = |at: usize| Point { scene, after: at * (events + 1) / (count - 1), extra: Duration::from_micros(random.below(EXTRA_US)) };
+        let running = count - count / 10; // the others fall behind the turn's end
+        let point = |at: usize| Point {
+            scene,
+            after: (at < running).then(|| at * (events + 1) / running),
+            extra: Duration::from_micros(random.below(EXTRA_US)),
+        };
         (0..count).map(point).collect()
     };
     let mut points = spread(Scene::Plain, count / 2, &mut random);
@@ -182,7 +197,11 @@ fn rehearse(scene: Scene, cut: &Rig) -> usize {
     chat.say(scene.request());
     let events = chat.events_until(&format!("END-{}", scene.name()));
     chat.leave();
-    assert!(rig.alive().is_empty(), "an orderly end leaves nothing running: {:?}", rig.alive());
+    assert!(
+        rig.alive().is_empty(),
+        "an orderly end leaves nothing running: {:?}",
+        rig.alive()
+    );
     events
 }
 
@@ -191,7 +210,14 @@ fn strike(point: Point, cut: &Rig) -> &'static str {
     let rig = point.scene.prepare(cut);
     let mut chat = rig.chat();
     chat.say(point.scene.request());
-    chat.events(point.after, &format!("END-{}", point.scene.name()));
+    let end = format!("END-{}", point.scene.name());
+    match point.after {
+        Some(count) => chat.events(count, &end),
+        None => {
+            chat.sees(&end);
+            wait_until_closed(&rig);
+        }
+    }
     std::thread::sleep(point.extra); // not a wait: it moves the point
     let shown = chat.kill();
     let told_before = prompts(&rig).len();
@@ -205,7 +231,12 @@ fn strike(point: Point, cut: &Rig) -> &'static str {
     chat.sees("END-delta");
     chat.leave();
 
-    let judge = Judge { point, rig: &rig, shown: &shown, told_before };
+    let judge = Judge {
+        point,
+        rig: &rig,
+        shown: &shown,
+        told_before,
+    };
     judge.nothing_runs_on(&left);
     judge.nothing_is_replayed();
     judge.nothing_is_told_twice();
@@ -214,22 +245,45 @@ fn strike(point: Point, cut: &Rig) -> &'static str {
     judge.fate_of_the_request(on_disk)
 }
 
-/// Whether the store holds the request's row: from then on it must not be lost.
+/// Whether the store holds the request's row as that of an open turn: from then on it must not be lost.
 fn acknowledged(rig: &Rig, request: &str) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        if !rig.store_file().exists() {
-            return false;
-        }
-        let store = SqliteStore::open(rig.store_file()).await.expect("a crash leaves a store that opens");
+    runtime().block_on(async {
+        let store = SqliteStore::open(rig.store_file())
+            .await
+            .expect("a crash leaves a store that opens");
         let open = store.open_turns().await.expect("readable");
         store.close().await;
         open.iter().any(|row| row.request == request)
     })
 }
 
+/// Waits until the turn that has shown its last word is closed in the store.
+fn wait_until_closed(rig: &Rig) {
+    let closed = async {
+        let store = SqliteStore::open(rig.store_file())
+            .await
+            .expect("several processes share a store");
+        while !store.open_turns().await.expect("readable").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        store.close().await;
+    };
+    let closed = async { tokio::time::timeout(Duration::from_secs(60), closed).await };
+    runtime().block_on(closed).expect("the turn is closed");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
 fn prompts(rig: &Rig) -> Vec<Value> {
-    rig.evidence().into_iter().filter(|line| line["what"] == "prompt").collect()
+    rig.evidence()
+        .into_iter()
+        .filter(|line| line["what"] == "prompt")
+        .collect()
 }
 
 fn text(line: &Value) -> &str {
@@ -255,25 +309,46 @@ impl Judge<'_> {
         let prompts = prompts(self.rig);
         let begins = |line: &&Value| text(line).starts_with(self.point.scene.request());
         let plain = prompts.iter().filter(begins).count();
-        assert!(plain <= 1, "{:?}: the request was sent {plain} times:\n{prompts:#?}", self.point);
+        assert!(
+            plain <= 1,
+            "{:?}: the request was sent {plain} times:\n{prompts:#?}",
+            self.point
+        );
         let mut effects = BTreeMap::<String, usize>::new();
-        for line in self.rig.evidence().iter().filter(|line| line["what"] == "effect") {
+        for line in self
+            .rig
+            .evidence()
+            .iter()
+            .filter(|line| line["what"] == "effect")
+        {
             *effects.entry(text(line).to_owned()).or_default() += 1;
         }
-        assert!(effects.values().all(|count| *count == 1), "{:?}: {effects:?}", self.point);
+        assert!(
+            effects.values().all(|count| *count == 1),
+            "{:?}: {effects:?}",
+            self.point
+        );
     }
 
     /// Once per session: each handoff's marker, and each carried request.
     fn nothing_is_told_twice(&self) {
         for transcript in self.rig.transcripts() {
-            let told: Vec<&str> = transcript.split("[handoff ").skip(1).filter_map(|rest| rest.split(']').next()).collect();
+            let told: Vec<&str> = transcript
+                .split("[handoff ")
+                .skip(1)
+                .filter_map(|rest| rest.split(']').next())
+                .collect();
             let mut once = told.clone();
             once.sort_unstable();
             once.dedup();
             assert_eq!(told.len(), once.len(), "{:?}: {told:?}", self.point);
             for request in [ALPHA, BETA] {
                 let times = transcript.matches(&carried(request)).count();
-                assert!(times <= 1, "{:?}: {request} was carried {times} times into one session:\n{transcript}", self.point);
+                assert!(
+                    times <= 1,
+                    "{:?}: {request} was carried {times} times into one session:\n{transcript}",
+                    self.point
+                );
             }
         }
     }
@@ -282,7 +357,9 @@ impl Judge<'_> {
     fn the_handoff_is_not_lost(&self) {
         if self.point.scene == Scene::Carrying {
             let sessions = self.rig.transcripts();
-            let whole = sessions.iter().any(|one| one.contains(&carried(ALPHA)) && one.contains("END-gamma"));
+            let whole = sessions
+                .iter()
+                .any(|one| one.contains(&carried(ALPHA)) && one.contains("END-gamma"));
             assert!(whole, "{:?}:\n{}", self.point, sessions.join("\n=====\n"));
         }
     }
@@ -296,17 +373,33 @@ impl Judge<'_> {
 
     fn fate_of_the_request(&self, on_disk: bool) -> &'static str {
         let (scene, prompts) = (self.point.scene, prompts(self.rig));
-        let gamma = prompts.iter().map(text).find(|prompt| prompt.contains(GAMMA)).unwrap_or_default();
+        let gamma = prompts
+            .iter()
+            .map(text)
+            .find(|prompt| prompt.contains(GAMMA))
+            .unwrap_or_default();
         let is_carried = gamma.contains(scene.request());
         let is_answered = self.shown.contains(&format!("END-{}", scene.name()));
-        assert!(!on_disk || is_carried, "{:?}: a turn left open is carried by the next one:\n{gamma}", self.point);
+        assert!(
+            !on_disk || is_carried,
+            "{:?}: a turn left open is carried by the next one:\n{gamma}",
+            self.point
+        );
         match (is_carried, is_answered) {
             (true, _) => "carried",
             (false, true) => "answered",
             (false, false) => {
-                let begun = prompts.iter().take(self.told_before).any(|line| text(line).starts_with(scene.request()));
+                let begun = prompts
+                    .iter()
+                    .take(self.told_before)
+                    .any(|line| text(line).starts_with(scene.request()));
                 let visible = self.shown.contains(scene.name());
-                assert!(!begun && !visible, "{:?}: lost after it had begun:\n{}", self.point, self.shown);
+                assert!(
+                    !begun && !visible,
+                    "{:?}: lost after it had begun:\n{}",
+                    self.point,
+                    self.shown
+                );
                 "never acknowledged"
             }
         }

@@ -1,7 +1,19 @@
 //! The product from outside; one module per journey, one executable, one link.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "helpers of tests are tests too"
+)]
+
 mod busy;
+mod claims;
+mod cli;
 mod crash;
 mod fallback;
 mod handoff;
+mod plugins;
+mod real_claude;
 mod restart;
+mod trouble;

@@ -1,5 +1,10 @@
 //! Plugins from their files: what the gateway does with good ones, bad ones and files that are none. Each load starts
 //! the child probe, as in the product; `examples/plugin_child` plays `baton`'s hidden commands.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -268,7 +273,10 @@ async fn plugins_of_one_interface_stand_side_by_side_and_are_merged_in_order() {
     assert!(advice.gated, "quota found the head spent");
     let positions: Vec<usize> = advice.skips.iter().map(|skip| skip.position).collect();
     assert_eq!(positions, [0, 1, 2]);
-    assert_eq!(advice.skips[0].until, Some(now() + SignedDuration::from_hours(1)));
+    assert_eq!(
+        advice.skips[0].until,
+        Some(now() + SignedDuration::from_hours(1))
+    );
     // `fixture` comes before `quota`, so its line wins.
     assert_eq!(advice.status_line.as_deref(), Some("the fixture speaks"));
     set.shutdown().await;
@@ -316,11 +324,21 @@ async fn each_profile_has_an_instance_of_its_own() {
         set.prologue(&p(), prologue(1)).await;
     }
     let line = |advice: PrologueAdvice| advice.status_line.unwrap_or_default();
-    assert_eq!(line(set.prologue(&p(), prologue(1)).await), "fixture one call 3");
-    assert_eq!(line(set.prologue(&other.id, prologue(1)).await), "fixture two call 1");
+    assert_eq!(
+        line(set.prologue(&p(), prologue(1)).await),
+        "fixture one call 3"
+    );
+    assert_eq!(
+        line(set.prologue(&other.id, prologue(1)).await),
+        "fixture two call 1"
+    );
     assert_eq!(line(set.prologue(&off.id, prologue(1)).await), "");
     assert!(set.enabled(&p(), "fixture") && !set.enabled(&off.id, "fixture"));
-    let off_state = set.states().into_iter().find(|state| state.profile == off.id).unwrap();
+    let off_state = set
+        .states()
+        .into_iter()
+        .find(|state| state.profile == off.id)
+        .unwrap();
     assert_eq!(off_state.state, State::Disabled(DisabledBecause::Off));
     let calls = set.metrics().values();
     assert_eq!(calls, [("fixture".into(), "calls".into(), 4.0)]);
@@ -371,10 +389,18 @@ async fn bad_files_are_refused_with_their_own_words() {
     let rows: [(&str, PathBuf, &str); 12] = [
         ("missing", at("missing"), "No such file or directory"),
         ("empty", at("empty"), "too short to be a library (0 bytes)"),
-        ("short text", at("text"), "too short to be a library (5 bytes)"),
+        (
+            "short text",
+            at("text"),
+            "too short to be a library (5 bytes)",
+        ),
         ("text", at("long text"), "not a library (no ELF header)"),
         ("folder", at("folder"), "not a regular file"),
-        ("symlink loop", at("loop"), "Too many levels of symbolic links"),
+        (
+            "symlink loop",
+            at("loop"),
+            "Too many levels of symbolic links",
+        ),
         (
             "wrong cpu",
             patched("cpu", 18, &[243, 0]),
@@ -391,15 +417,27 @@ async fn bad_files_are_refused_with_their_own_words() {
             "not a 64-bit little-endian library",
         ),
         ("an executable", child(), "cannot dynamically load"),
-        ("some library", plain, "not a gateway plugin (no descriptor)"),
+        (
+            "some library",
+            plain,
+            "not a gateway plugin (no descriptor)",
+        ),
         ("undefined import", import, "undefined symbol: nope"),
     ];
     for (name, file, words) in rows {
         let world = World::new().with("bad", &file, json!({}));
         let problem = world.refused().await;
-        assert!(problem.message.contains(words), "{name}: {}", problem.message);
+        assert!(
+            problem.message.contains(words),
+            "{name}: {}",
+            problem.message
+        );
         let shown = file.display().to_string();
-        assert!(problem.message.contains(&shown), "{name}: {}", problem.message);
+        assert!(
+            problem.message.contains(&shown),
+            "{name}: {}",
+            problem.message
+        );
         assert_eq!(problem.because, DisabledBecause::Load, "{name}");
     }
 }
@@ -416,11 +454,14 @@ async fn a_library_cut_at_any_of_fifteen_points_is_refused() {
         .map(|index| word(table + index * size + 8) + word(table + index * size + 32))
         .max()
         .unwrap();
-    for permille in [0, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 950, 999] {
+    for permille in [
+        0, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 950, 999,
+    ] {
         let file = dir.path().join(format!("cut-{permille}.so"));
         write(&file, &good[..needed * permille / 1000]);
         let problem = World::new().with("quota", &file, json!({})).refused().await;
-        let refused = problem.message.contains("truncated: ") || problem.message.contains("too short");
+        let refused =
+            problem.message.contains("truncated: ") || problem.message.contains("too short");
         assert!(refused, "{permille}: {}", problem.message);
     }
 }
@@ -439,7 +480,11 @@ async fn a_library_overwritten_while_loaded_goes_on_working() {
     assert_eq!(advice.status_line.as_deref(), Some("fixture old call 1"));
     set.shutdown().await;
     let problem = world.refused().await;
-    assert!(problem.message.contains("no ELF header"), "{}", problem.message);
+    assert!(
+        problem.message.contains("no ELF header"),
+        "{}",
+        problem.message
+    );
 }
 
 #[tokio::test]
@@ -447,32 +492,64 @@ async fn a_missing_library_names_every_place_that_was_tried() {
     let mut world = World::new().with("weather", Path::new("unused"), json!({}));
     world.files.clear();
     let problem = world.refused().await;
-    for place in ["lib/baton/plugins", "plugins/libplugin_weather.so", "bin/deps", "baton plugin install"] {
+    for place in [
+        "lib/baton/plugins",
+        "plugins/libplugin_weather.so",
+        "bin/deps",
+        "baton plugin install",
+    ] {
         assert!(problem.message.contains(place), "{}", problem.message);
     }
     assert!(!problem.required);
     world.uses.get_mut("weather").unwrap().required = true;
-    assert!(world.refused().await.required, "the gateway refuses to start");
+    assert!(
+        world.refused().await.required,
+        "the gateway refuses to start"
+    );
 }
 
 #[tokio::test]
 async fn a_library_that_crashes_or_exits_while_loading_is_an_error_line() {
     let constructor = |body: &str| {
-        format!("#include <stdlib.h>\n__attribute__((constructor)) static void start(void) {{ {body} }}")
+        format!(
+            "#include <stdlib.h>\n__attribute__((constructor)) static void start(void) {{ {body} }}"
+        )
     };
     let rows = [
-        ("exit", constructor("exit(0);"), "ended the process that loaded it"),
-        ("abort", constructor("abort();"), "ended the process that loaded it (signal: 6"),
-        ("null", constructor("*(volatile int *)0 = 1;"), "ended the process that loaded it (signal: 11"),
+        (
+            "exit",
+            constructor("exit(0);"),
+            "ended the process that loaded it",
+        ),
+        (
+            "abort",
+            constructor("abort();"),
+            "ended the process that loaded it (signal: 6",
+        ),
+        (
+            "null",
+            constructor("*(volatile int *)0 = 1;"),
+            "ended the process that loaded it (signal: 11",
+        ),
     ];
     for (name, source, words) in rows {
         let dir = tempfile::tempdir().unwrap();
         let file = compile(dir.path(), &source);
         let problem = World::new().with("bad", &file, json!({})).refused().await;
-        assert!(problem.message.contains(words), "{name}: {}", problem.message);
+        assert!(
+            problem.message.contains(words),
+            "{name}: {}",
+            problem.message
+        );
     }
-    let problem = World::fixture(json!({ "mode": "exit in create" })).refused().await;
-    assert!(problem.message.contains("(exit status: 7)"), "{}", problem.message);
+    let problem = World::fixture(json!({ "mode": "exit in create" }))
+        .refused()
+        .await;
+    assert!(
+        problem.message.contains("(exit status: 7)"),
+        "{}",
+        problem.message
+    );
 }
 
 // --- versions ---
@@ -515,7 +592,11 @@ async fn the_descriptor_is_read_first_and_both_versions_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = compile(dir.path(), &source);
         let problem = World::new().with("bad", &file, json!({})).refused().await;
-        assert!(problem.message.contains(words), "{name}: {}", problem.message);
+        assert!(
+            problem.message.contains(words),
+            "{name}: {}",
+            problem.message
+        );
         assert_eq!(problem.because, because, "{name}");
     }
 }
@@ -525,22 +606,39 @@ async fn the_descriptor_is_read_first_and_both_versions_are_named() {
 #[tokio::test]
 async fn what_goes_wrong_in_create_is_said_and_the_turn_goes_on() {
     let rows = [
-        (json!({ "mode": "panic in create" }), DisabledBecause::Panics, "boom in create"),
-        (json!({ "mode": "error in create" }), DisabledBecause::Config, "mode: not today"),
-        (json!({ "moed": "x" }), DisabledBecause::Config, "unknown key \"moed\" (did you mean \"mode\"?)"),
+        (
+            json!({ "mode": "panic in create" }),
+            DisabledBecause::Panics,
+            "boom in create",
+        ),
+        (
+            json!({ "mode": "error in create" }),
+            DisabledBecause::Config,
+            "mode: not today",
+        ),
+        (
+            json!({ "moed": "x" }),
+            DisabledBecause::Config,
+            "unknown key \"moed\" (did you mean \"mode\"?)",
+        ),
     ];
     for (config, because, words) in rows {
         let problem = World::fixture(config).refused().await;
         assert!(problem.message.contains(words), "{}", problem.message);
         assert_eq!(problem.because, because);
-        assert!(problem.to_string().starts_with("profiles.p.plugins.fixture: "));
+        assert!(
+            problem
+                .to_string()
+                .starts_with("profiles.p.plugins.fixture: ")
+        );
     }
 }
 
 #[tokio::test]
 async fn the_third_panic_switches_a_plugin_off_and_its_neighbour_goes_on() {
     for mode in ["panic", "panic payload"] {
-        let world = World::fixture(json!({ "mode": mode })).with("quota", &bundled("quota"), json!({}));
+        let world =
+            World::fixture(json!({ "mode": mode })).with("quota", &bundled("quota"), json!({}));
         let set = world.running().await;
         for round in 1..=3 {
             let advice = set.prologue(&p(), prologue(3)).await;
@@ -552,19 +650,29 @@ async fn the_third_panic_switches_a_plugin_off_and_its_neighbour_goes_on() {
         assert!(off.last_error.unwrap().contains("panic"));
         let calls = off.calls;
         set.prologue(&p(), prologue(3)).await;
-        assert_eq!(state(&set, "fixture").calls, calls, "it is not asked any more");
+        assert_eq!(
+            state(&set, "fixture").calls,
+            calls,
+            "it is not asked any more"
+        );
         set.shutdown().await;
     }
 }
 
 #[tokio::test]
 async fn a_fresh_instance_takes_the_place_of_one_that_panicked() {
-    let set = World::fixture(json!({ "mode": "panic on event", "note": "n" })).running().await;
+    let set = World::fixture(json!({ "mode": "panic on event", "note": "n" }))
+        .running()
+        .await;
     assert_eq!(
         set.prologue(&p(), prologue(1)).await.status_line.as_deref(),
         Some("fixture n call 1")
     );
-    let event = Event::ToolResult { id: "t".into(), outcome: CallOutcome::Failed, text: String::new() };
+    let event = Event::ToolResult {
+        id: "t".into(),
+        outcome: CallOutcome::Failed,
+        text: String::new(),
+    };
     set.observe(&p(), &TurnId::new("turn"), &event);
     until(|| state(&set, "fixture").failures == 1).await;
     assert_eq!(
@@ -577,7 +685,8 @@ async fn a_fresh_instance_takes_the_place_of_one_that_panicked() {
 
 #[tokio::test]
 async fn a_hung_hook_costs_one_budget_and_holds_up_neither_turn_nor_exit() {
-    let world = World::fixture(json!({ "mode": "hang" })).with("quota", &bundled("quota"), json!({}));
+    let world =
+        World::fixture(json!({ "mode": "hang" })).with("quota", &bundled("quota"), json!({}));
     let set = world.running().await;
     let start = Instant::now();
     let advice = set.before_walk(&p(), walk(3, 1)).await;
@@ -586,10 +695,18 @@ async fn a_hung_hook_costs_one_budget_and_holds_up_neither_turn_nor_exit() {
     assert_eq!(state(&set, "fixture").state, State::Busy);
     let again = set.before_walk(&p(), walk(3, 1)).await;
     assert_eq!(again.skips.len(), 1);
-    assert_eq!(state(&set, "fixture").calls, 1, "a busy instance is not asked");
+    assert_eq!(
+        state(&set, "fixture").calls,
+        1,
+        "a busy instance is not asked"
+    );
     let start = Instant::now();
     set.shutdown().await;
-    assert!(start.elapsed() < Duration::from_secs(3), "took {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "took {:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -597,7 +714,11 @@ async fn the_third_late_answer_switches_a_plugin_off() {
     let set = World::fixture(json!({ "mode": "slow" })).running().await;
     for _ in 0..3 {
         let advice = set.prologue(&p(), prologue(1)).await;
-        assert_eq!(advice, PrologueAdvice::default(), "a late answer is no opinion");
+        assert_eq!(
+            advice,
+            PrologueAdvice::default(),
+            "a late answer is no opinion"
+        );
         until(|| state(&set, "fixture").state != State::Busy).await;
     }
     let off = state(&set, "fixture");
@@ -619,7 +740,10 @@ async fn a_budget_of_the_configuration_is_kept() {
 #[tokio::test]
 async fn an_error_is_no_opinion_and_is_remembered() {
     let set = World::fixture(json!({ "mode": "error" })).running().await;
-    assert_eq!(set.prologue(&p(), prologue(1)).await, PrologueAdvice::default());
+    assert_eq!(
+        set.prologue(&p(), prologue(1)).await,
+        PrologueAdvice::default()
+    );
     until(|| state(&set, "fixture").failures == 1).await;
     let state = state(&set, "fixture");
     assert_eq!(state.state, State::Active);
@@ -629,7 +753,9 @@ async fn an_error_is_no_opinion_and_is_remembered() {
 
 #[tokio::test]
 async fn impossible_answers_are_taken_out() {
-    let set = World::fixture(json!({ "mode": "bad positions" })).running().await;
+    let set = World::fixture(json!({ "mode": "bad positions" }))
+        .running()
+        .await;
     let advice = set.prologue(&p(), prologue(3)).await;
     let positions: Vec<usize> = advice.skips.iter().map(|skip| skip.position).collect();
     assert_eq!(positions, [0], "99 does not exist, 0 is named twice");
@@ -637,7 +763,11 @@ async fn impossible_answers_are_taken_out() {
     assert_eq!((advice.claims, advice.inject), (vec![], None));
     let advice = set.before_walk(&p(), walk(3, 2)).await;
     let positions: Vec<usize> = advice.skips.iter().map(|skip| skip.position).collect();
-    assert_eq!(positions, [2], "what was walked already is nobody's to skip");
+    assert_eq!(
+        positions,
+        [2],
+        "what was walked already is nobody's to skip"
+    );
     set.shutdown().await;
 }
 
@@ -649,18 +779,25 @@ async fn huge_answers_are_cut_or_dropped() {
     let set = world.running().await;
     let advice = set.prologue(&p(), prologue(3)).await;
     assert_eq!(advice.skips.len(), 3);
-    assert_eq!(advice.status_line.map(|line| line.chars().count()), Some(500));
+    assert_eq!(
+        advice.status_line.map(|line| line.chars().count()),
+        Some(500)
+    );
     assert_eq!(advice.inject, None);
     set.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_log_flood_and_a_panic_in_drop_leave_the_gateway_alone() {
-    let set = World::fixture(json!({ "mode": "flood", "note": "n" })).running().await;
+    let set = World::fixture(json!({ "mode": "flood", "note": "n" }))
+        .running()
+        .await;
     let advice = set.prologue(&p(), prologue(1)).await;
     assert_eq!(advice.status_line.as_deref(), Some("fixture n call 1"));
     set.shutdown().await;
-    let set = World::fixture(json!({ "mode": "panic in drop" })).running().await;
+    let set = World::fixture(json!({ "mode": "panic in drop" }))
+        .running()
+        .await;
     set.shutdown().await;
 }
 
@@ -675,16 +812,33 @@ async fn the_conformance_kit_passes_ours_and_fails_the_misbehaved() {
         assert!(said.out.ends_with("16 passed, 0 failed\n"), "{}", said.out);
     }
     let config = dir.path().join("c.json");
-    for (mode, test) in [
-        ("panic", "FAILED  hooks: prologue: panic: boom in prologue"),
-        ("bad positions", "FAILED  answers within limits"),
-        ("flood", "FAILED  log volume"),
-        ("exit in create", "FAILED  create: ended its process (exit status: 7)"),
+    write(&config, br#"{"mode":"exit in create"}"#);
+    let said = cli::check(&fixture_library(), Some(&config), false, &child()).await;
+    assert_eq!(said.code, 1, "{}", said.out);
+    let words = "FAILED  create: ended its process (exit status: 7)";
+    assert!(said.out.contains(words), "{}", said.out);
+    for (mode, test, words) in [
+        (
+            "panic",
+            "hooks",
+            "check: failed: prologue: panic: boom in prologue",
+        ),
+        (
+            "bad positions",
+            "answers within limits",
+            "check: failed: 4 skips out of range",
+        ),
+        ("flood", "log volume", "check: failed: 10001 log lines"),
     ] {
-        write(&config, json!({ "mode": mode }).to_string().as_bytes());
-        let said = cli::check(&fixture_library(), Some(&config), false, &child()).await;
-        assert_eq!(said.code, 1, "{mode}: {}", said.out);
-        assert!(said.out.contains(test), "{mode}: {}", said.out);
+        let ran = std::process::Command::new(child())
+            .args(["plugin", "check-one"])
+            .arg(fixture_library())
+            .args([test, "--config", &json!({ "mode": mode }).to_string()])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(said.contains(words), "{mode}: {said}");
+        assert!(!ran.status.success());
     }
     let said = cli::check(&dir.path().join("none.so"), None, true, &child()).await;
     assert_eq!(said.code, 2);
@@ -692,7 +846,10 @@ async fn the_conformance_kit_passes_ours_and_fails_the_misbehaved() {
     write(&bad, b"text");
     let said = cli::check(&bad, None, true, &child()).await;
     let report: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((said.code, &report["results"][0]["passed"]), (1, &json!(false)));
+    assert_eq!(
+        (said.code, &report["results"][0]["passed"]),
+        (1, &json!(false))
+    );
 }
 
 #[tokio::test]

@@ -15,7 +15,8 @@ use gateway_core::message::{Content, Inbound, Origin, ReplyTarget, Sender, Stand
 use gateway_core::route::{Billing, Route};
 use gateway_host::clock::{Clock, MovedClock};
 use gateway_host::config::{
-    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings, SubscriptionSettings,
+    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings,
+    SubscriptionSettings,
 };
 use gateway_host::store::sqlite::SqliteStore;
 use gateway_host::{Gateway, Parts};
@@ -32,14 +33,23 @@ const CARRIES: &str = "[RESUMED TURN — the previous turn was cut by";
 
 fn program() -> Option<PathBuf> {
     let installed = |arch: &str| {
-        let package = format!("../.tools/node_modules/@anthropic-ai/claude-code-linux-{arch}/claude");
+        let package =
+            format!("../.tools/node_modules/@anthropic-ai/claude-code-linux-{arch}/claude");
         Path::new(env!("CARGO_MANIFEST_DIR")).join(package)
     };
     let named = std::env::var_os("BATON_TEST_CLAUDE").map(PathBuf::from);
-    let found = named.into_iter().chain(["x64", "arm64"].map(installed)).find(|path| path.is_file());
+    let found = named
+        .into_iter()
+        .chain(["x64", "arm64"].map(installed))
+        .find(|path| path.is_file());
     if found.is_none() {
-        let reason = "no Claude Code: BATON_TEST_CLAUDE is not set and .tools/node_modules has none";
-        assert_ne!(std::env::var("BATON_REQUIRE_REAL").as_deref(), Ok("1"), "{reason}");
+        let reason =
+            "no Claude Code: BATON_TEST_CLAUDE is not set and .tools/node_modules has none";
+        assert_ne!(
+            std::env::var("BATON_REQUIRE_REAL").as_deref(),
+            Ok("1"),
+            "{reason}"
+        );
         println!("SKIPPED: {reason}");
     }
     found
@@ -71,21 +81,37 @@ impl World {
         let spare = Scripted::in_folder(root.join("transcripts"));
         let claude = claude(binary, &root, &api, &clock);
         let settings = settings(&root);
-        let store = SqliteStore::open(&settings.root.store_file()).await.expect("a store in a fresh home");
+        let store = SqliteStore::open(&settings.root.store_file())
+            .await
+            .expect("a store in a fresh home");
         let gateway = Gateway::start(Parts {
             settings,
             clock: Arc::new(clock.clone()),
             store: Arc::new(store),
             platforms: vec![surface.clone()],
             providers: BTreeMap::from([
-                (SubscriptionId::new("claude"), Arc::new(claude) as SharedProvider),
-                (SubscriptionId::new("spare"), Arc::new(spare.clone()) as SharedProvider),
+                (
+                    SubscriptionId::new("claude"),
+                    Arc::new(claude) as SharedProvider,
+                ),
+                (
+                    SubscriptionId::new("spare"),
+                    Arc::new(spare.clone()) as SharedProvider,
+                ),
             ]),
             executable: baton(),
         })
         .await
         .expect("a gateway starts");
-        Some(Self { gateway, surface, clock, api, spare, home, said: 0 })
+        Some(Self {
+            gateway,
+            surface,
+            clock,
+            api,
+            spare,
+            home,
+            said: 0,
+        })
     }
 
     async fn say(&mut self, text: &str) -> Shown {
@@ -95,16 +121,26 @@ impl World {
             id: InboundId::new(format!("message-{}", self.said)),
             profile: ProfileId::new(DEFAULT_PROFILE),
             session: SessionKey::new("agent:main:recording:chat"),
-            sender: Sender { id: "ann".into(), name: "Ann".into(), standing: Standing::Operator },
+            sender: Sender {
+                id: "ann".into(),
+                name: "Ann".into(),
+                standing: Standing::Operator,
+            },
             origin: Origin::Human,
-            target: ReplyTarget { platform: SURFACE.into(), address: "chat".into() },
+            target: ReplyTarget {
+                platform: SURFACE.into(),
+                address: "chat".into(),
+            },
             received_at: self.clock.now(),
             content: Content::Text(text.into()),
         };
         self.gateway.receive(inbound).await;
         self.gateway.idle().await;
         let record = self.surface.record();
-        let turn = record.turns().into_iter().find(|turn| !before.contains(turn));
+        let turn = record
+            .turns()
+            .into_iter()
+            .find(|turn| !before.contains(turn));
         shown(&record, turn)
     }
 }
@@ -129,11 +165,20 @@ fn settings(root: &Path) -> Settings {
     let root = RootPath(root.to_owned());
     let subscription = |name: &str| {
         let id = SubscriptionId::new(name);
-        let settings =
-            SubscriptionSettings { id: id.clone(), slug: id.clone(), billing: Billing::Plan, provider: ProviderSettings::Scripted };
+        let settings = SubscriptionSettings {
+            id: id.clone(),
+            slug: id.clone(),
+            billing: Billing::Plan,
+            provider: ProviderSettings::Scripted,
+        };
         (id, settings)
     };
-    let on = || PluginUse { enabled: true, required: true, budget_ms: BTreeMap::new(), config: json!({}) };
+    let on = || PluginUse {
+        enabled: true,
+        required: true,
+        budget_ms: BTreeMap::new(),
+        config: json!({}),
+    };
     let profile = ProfileSettings {
         id: ProfileId::new(DEFAULT_PROFILE),
         home: root.profile(&ProfileId::new(DEFAULT_PROFILE)),
@@ -155,16 +200,37 @@ fn settings(root: &Path) -> Settings {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscription() {
-    let Some(mut world) = World::new().await else { return };
-    let file = world.home.path().canonicalize().expect("it exists").join("work/jobs.txt");
+    let Some(mut world) = World::new().await else {
+        return;
+    };
+    let file = world
+        .home
+        .path()
+        .canonicalize()
+        .expect("it exists")
+        .join("work/jobs.txt");
     world.api.script([
-        Step::ToolUse { text: "Looking at the jobs.".into(), name: "Read".into(), input: json!({ "file_path": file }) },
-        Step::UnifiedRejected { window: "five_hour".into(), resets_at: world.clock.now() + SignedDuration::from_hours(2) },
+        Step::ToolUse {
+            text: "Looking at the jobs.".into(),
+            name: "Read".into(),
+            input: json!({ "file_path": file }),
+        },
+        Step::UnifiedRejected {
+            window: "five_hour".into(),
+            resets_at: world.clock.now() + SignedDuration::from_hours(2),
+        },
     ]);
-    world.spare.play(vec![Act::Fail(Failure::new(FailureKind::RateLimit, FailureScope::Account, "refused"))]);
+    world.spare.play(vec![Act::Fail(Failure::new(
+        FailureKind::RateLimit,
+        FailureScope::Account,
+        "refused",
+    ))]);
     let cut = world.say("restart the jobs").await;
     let notice = cut.notices.last().expect("a cut turn says so");
-    assert!(notice.contains("Turn cut") && notice.contains("1 tool call"), "{notice}");
+    assert!(
+        notice.contains("Turn cut") && notice.contains("1 tool call"),
+        "{notice}"
+    );
     assert_eq!(cut.times_done, 1);
 
     let asked = world.api.count();
@@ -172,24 +238,57 @@ async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscri
     assert_eq!(world.say("go on").await.answer.as_deref(), Some("Done."));
     world.spare.play(vec![Act::text("Bye."), Act::Answer]);
     assert_eq!(world.say("thanks").await.answer.as_deref(), Some("Bye."));
-    assert_eq!(world.api.count(), asked, "the spent plan is not asked again before its reset");
+    assert_eq!(
+        world.api.count(),
+        asked,
+        "the spent plan is not asked again before its reset"
+    );
 
     let prompts = world.spare.prompts();
-    let carried: Vec<bool> = prompts.iter().rev().take(2).rev().map(|prompt| prompt.contains(CARRIES)).collect();
+    let carried: Vec<bool> = prompts
+        .iter()
+        .rev()
+        .take(2)
+        .rev()
+        .map(|prompt| prompt.contains(CARRIES))
+        .collect();
     assert_eq!(carried, [true, false]);
-    let carrying = prompts.iter().find(|prompt| prompt.contains(CARRIES)).expect("one carries it");
-    assert!(carrying.contains("job-b") && carrying.contains("restart the jobs"), "{carrying}");
+    let carrying = prompts
+        .iter()
+        .find(|prompt| prompt.contains(CARRIES))
+        .expect("one carries it");
+    assert!(
+        carrying.contains("job-b") && carrying.contains("restart the jobs"),
+        "{carrying}"
+    );
     world.gateway.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_the_real_program_arrives_and_the_next_turn_resumes_its_session() {
-    let Some(mut world) = World::new().await else { return };
-    world.api.script([Step::answer("Hello there."), Step::answer("Hello again.")]);
-    assert_eq!(world.say("hi").await.answer.as_deref(), Some("Hello there."));
-    assert_eq!(world.say("and now?").await.answer.as_deref(), Some("Hello again."));
+    let Some(mut world) = World::new().await else {
+        return;
+    };
+    world
+        .api
+        .script([Step::answer("Hello there."), Step::answer("Hello again.")]);
+    assert_eq!(
+        world.say("hi").await.answer.as_deref(),
+        Some("Hello there.")
+    );
+    assert_eq!(
+        world.say("and now?").await.answer.as_deref(),
+        Some("Hello again.")
+    );
     let requests = world.api.requests();
-    let last = requests.iter().rfind(|request| request.method == "POST").expect("two turns were asked");
-    assert_eq!(last.text.matches("Hello there.").count(), 1, "the session has the first turn once");
+    let last = requests
+        .iter()
+        .rfind(|request| request.method == "POST")
+        .expect("two turns were asked");
+    assert_eq!(
+        last.text.matches("Hello there.").count(),
+        1,
+        "the session has the first turn once"
+    );
     world.gateway.shutdown().await;
 }

@@ -29,7 +29,10 @@ type Listener = Arc<parking_lot::Mutex<Option<Sender<Heard>>>>;
 impl Rig {
     /// A fresh home. The script is an array of `{when, steps}` as `fake-cli` reads it.
     pub fn new(script: &Value) -> Self {
-        let rig = Self { home: tempfile::tempdir().expect("a temporary home"), listener: Listener::default() };
+        let rig = Self {
+            home: tempfile::tempdir().expect("a temporary home"),
+            listener: Listener::default(),
+        };
         for folder in ["root", "work", "login"] {
             std::fs::create_dir(rig.path(folder)).expect("a folder");
         }
@@ -82,17 +85,31 @@ impl Rig {
     /// What the played program was told and did, in order: `{pid, what, session, text}`.
     pub fn evidence(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path("evidence")).unwrap_or_default(); // none yet: it never ran
-        text.lines().map(|line| serde_json::from_str(line).expect("one JSON value per line")).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("one JSON value per line"))
+            .collect()
     }
 
     /// What each of its sessions holds, with the escapes of JSON strings taken out.
     pub fn transcripts(&self) -> Vec<String> {
         let files = |folder: &Path| -> Vec<PathBuf> {
-            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+            std::fs::read_dir(folder)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .collect()
         };
         let projects = files(&self.path("login/projects"));
-        let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a transcript").replace("\\n", "\n");
-        projects.iter().flat_map(|project| files(project)).map(|file| read(&file)).collect()
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path)
+                .expect("a transcript")
+                .replace("\\n", "\n")
+        };
+        projects
+            .iter()
+            .flat_map(|project| files(project))
+            .map(|file| read(&file))
+            .collect()
     }
 
     /// Processes of the played program, its helpers included, that still run.
@@ -125,8 +142,14 @@ impl Rig {
     /// The command that starts the gateway, in an environment of its own.
     pub fn command(&self) -> Command {
         let mut command = Command::new(baton());
-        command.arg("chat").env_clear().env("HOME", self.home.path()).env("BATON_HOME", self.root());
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).current_dir(self.path("work"));
+        command
+            .arg("chat")
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("BATON_HOME", self.root());
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir(self.path("work"));
         command
     }
 }
@@ -167,12 +190,24 @@ pub struct Chat {
 }
 
 impl Chat {
-    #[expect(clippy::disallowed_methods, reason = "the test owns the gateway it kills")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test owns the gateway it kills"
+    )]
     fn start(rig: &Rig) -> Self {
         let errors = rig.path("stderr");
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&errors).expect("a file");
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&errors)
+            .expect("a file");
         let mut command = rig.command();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("baton starts; is it built?");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("baton starts; is it built?");
         let (input, mut output) = (child.stdin.take(), child.stdout.take().expect("piped"));
         let (send, heard) = channel();
         *rig.listener.lock() = Some(send.clone());
@@ -183,7 +218,14 @@ impl Chat {
             }
             let _ = send.send(Heard::Closed); // the test may be over
         });
-        let mut chat = Self { child, input, heard, shown: String::new(), events: 0, errors };
+        let mut chat = Self {
+            child,
+            input,
+            heard,
+            shown: String::new(),
+            events: 0,
+            errors,
+        };
         chat.sees("/help lists the commands");
         chat.events = 0;
         chat
@@ -192,7 +234,9 @@ impl Chat {
     /// Types a line.
     pub fn say(&mut self, line: &str) {
         let input = self.input.as_mut().expect("the input is open");
-        input.write_all(format!("{line}\n").as_bytes()).expect("the gateway reads");
+        input
+            .write_all(format!("{line}\n").as_bytes())
+            .expect("the gateway reads");
     }
 
     /// Waits until this has been shown.
@@ -200,7 +244,12 @@ impl Chat {
         let until = Instant::now() + PATIENCE;
         while !self.shown.contains(text) {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(self.hear(left), "`{text}` was not shown:\n{}\n--- stderr\n{}", self.shown, self.errors());
+            assert!(
+                self.hear(left),
+                "`{text}` was not shown:\n{}\n--- stderr\n{}",
+                self.shown,
+                self.errors()
+            );
         }
     }
 
@@ -208,9 +257,18 @@ impl Chat {
     /// last word and then fell silent.
     pub fn events(&mut self, count: usize, last_word: &str) {
         while self.events < count {
-            let patience = if self.shown.contains(last_word) { AFTERMATH } else { PATIENCE };
+            let patience = if self.shown.contains(last_word) {
+                AFTERMATH
+            } else {
+                PATIENCE
+            };
             if !self.hear(patience) {
-                assert!(self.shown.contains(last_word), "the turn hangs:\n{}\n--- stderr\n{}", self.shown, self.errors());
+                assert!(
+                    self.shown.contains(last_word),
+                    "the turn hangs:\n{}\n--- stderr\n{}",
+                    self.shown,
+                    self.errors()
+                );
                 return;
             }
         }
@@ -235,7 +293,12 @@ impl Chat {
         self.input = None;
         while self.hear(PATIENCE) {}
         let status = self.child.wait().expect("it ends");
-        assert!(status.success(), "{status}\n{}\n--- stderr\n{}", self.shown, self.errors());
+        assert!(
+            status.success(),
+            "{status}\n{}\n--- stderr\n{}",
+            self.shown,
+            self.errors()
+        );
         std::mem::take(&mut self.shown)
     }
 
@@ -264,7 +327,9 @@ impl Drop for Chat {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        let end = std::fs::OpenOptions::new().write(true).open(self.path("bell"));
+        let end = std::fs::OpenOptions::new()
+            .write(true)
+            .open(self.path("bell"));
         let _ = end.and_then(|mut bell| bell.write_all(END)); // without it a thread sleeps until the tests are over
     }
 }
@@ -276,7 +341,11 @@ const END: &[u8] = b"!";
 
 /// Passes the bell on. The FIFO is opened for both sides, so that it never ends by itself.
 fn listen(bell: &Path, listener: Listener) {
-    let mut bell = std::fs::OpenOptions::new().read(true).write(true).open(bell).expect("the FIFO");
+    let mut bell = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(bell)
+        .expect("the FIFO");
     std::thread::spawn(move || {
         let mut one = [0];
         while bell.read_exact(&mut one).is_ok() && one == [RING] {

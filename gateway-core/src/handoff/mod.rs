@@ -91,6 +91,6 @@ pub struct StoredHandoff {
     pub state: HandoffState,
     /// Grows by one with each change; a change names the version it saw.
     pub revision: i64,
-    /// The turn that claimed it, while claimed or acked.
+    /// The turn that claimed it, while claimed, acked or chained.
     pub claimed_by: Option<TurnId>,
 }

@@ -32,7 +32,11 @@ pub fn end(owner: &str) -> usize {
         }
     }
     if ended > 0 {
-        tracing::warn!(owner, ended, "ended programs that a dead gateway had left running");
+        tracing::warn!(
+            owner,
+            ended,
+            "ended programs that a dead gateway had left running"
+        );
     }
     ended
 }
@@ -46,11 +50,20 @@ fn kill_marked(mark: &[u8]) -> usize {
         // The handle comes first: whatever is read and killed through it is one and the same process.
         let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
-        let marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark);
-        marked.then(|| pidfd_send_signal(&handle, Signal::KILL).ok()).flatten()
+        let marked = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark);
+        marked
+            .then(|| pidfd_send_signal(&handle, Signal::KILL).ok())
+            .flatten()
     };
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let others = processes.filter_map(|process| pid_of(process.file_name())).filter(|pid| *pid != getpid());
+    let processes = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let others = processes
+        .filter_map(|process| pid_of(process.file_name()))
+        .filter(|pid| *pid != getpid());
     others.filter_map(kill).count()
 }
 
@@ -70,7 +83,11 @@ mod tests {
     fn sleeper(owner: &str) -> Child {
         // The shell's child has the mark by inheritance and is in a group of its own.
         let mut shell = Command::new("sh");
-        shell.args(["-c", "sleep 60 & wait"]).env(MARK, owner).spawn().unwrap()
+        shell
+            .args(["-c", "sleep 60 & wait"])
+            .env(MARK, owner)
+            .spawn()
+            .expect("a shell starts")
     }
 
     #[test]

@@ -82,6 +82,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests; not seen as such behind the second cfg"
+)]
 mod tests {
     use super::*;
 

@@ -24,7 +24,7 @@ pub struct Installed {
 /// # Errors
 /// Whatever keeps the library from loading, or the copy from being written.
 pub async fn install(file: &Path, root: &Path, exe: &Path) -> Result<Installed, LoadError> {
-    let read = find::read_named(file)?;
+    let read = find::hashed(find::read_named(file)?);
     elf::check(&read.bytes).map_err(|why| LoadError::NotALibrary {
         file: file.to_path_buf(),
         why,

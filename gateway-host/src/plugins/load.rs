@@ -6,6 +6,7 @@
     reason = "dlopen, and reading what the library exports, checked step by step"
 )]
 
+use std::cmp::Ordering;
 use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -262,7 +263,7 @@ pub(crate) fn open(file: &Path) -> Result<Opened, LoadError> {
 /// Checks bytes and loads a file a person named; for `plugin check` and the probe.
 pub(crate) fn open_named(file: &Path) -> Result<Opened, LoadError> {
     let read = super::find::read_named(file)?;
-    elf::check(&read.bytes).map_err(|why| LoadError::NotALibrary {
+    elf::check(&read).map_err(|why| LoadError::NotALibrary {
         file: file.to_path_buf(),
         why,
     })?;
@@ -351,12 +352,12 @@ fn root_module(
         .ok_or_else(|| version("the plugin was built without its layout".into()))?;
     let ours = <PluginModuleRef as StableAbi>::LAYOUT;
     // abi_stable's check is one-way: the interface may have fewer methods. So the older side is the interface.
-    let checked = if described.api_minor < API_MINOR {
-        check_layout_compatibility(theirs, ours)
-    } else {
-        check_layout_compatibility(ours, theirs)
+    let (interface, implementation) = match described.api_minor.cmp(&API_MINOR) {
+        Ordering::Less => (theirs, ours),
+        Ordering::Equal | Ordering::Greater => (ours, theirs),
     };
-    checked.map_err(|errors| version(layout_words(&errors)))?;
+    check_layout_compatibility(interface, implementation)
+        .map_err(|errors| version(layout_words(&errors)))?;
     // SAFETY: the layout was checked in the line above.
     let module = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
     module.map_err(|error| LoadError::Start {

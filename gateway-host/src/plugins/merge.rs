@@ -307,3 +307,6 @@ fn document(json: &str, facts: &TerminalFacts) -> Result<Handoff, String> {
         None => Ok(handoff),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -318,7 +318,7 @@ impl Store for MemoryStore {
             .stored
             .claimed_by
             .take()
-            .filter(|_| to == HandoffState::Acked);
+            .filter(|_| super::keeps_claim(to));
         kept.move_to(to, claimed_by);
         Ok(true)
     }
@@ -395,8 +395,9 @@ impl State {
             if kept.stored.state == HandoffState::Claimed
                 && kept.stored.claimed_by.as_ref() == Some(turn)
             {
-                let claimed_by = (carried == Carried::Acked).then(|| turn.clone());
-                kept.move_to(super::settled_as(carried), claimed_by);
+                let state = super::settled_as(carried);
+                let claimed_by = super::keeps_claim(state).then(|| turn.clone());
+                kept.move_to(state, claimed_by);
             }
         }
     }

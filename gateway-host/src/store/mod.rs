@@ -235,6 +235,11 @@ fn settled_as(carried: Carried) -> HandoffState {
     }
 }
 
+/// Whether the turn that claimed a handoff stays on record: the one that answered with it, and the one that merged it.
+fn keeps_claim(state: HandoffState) -> bool {
+    matches!(state, HandoffState::Acked | HandoffState::Chained)
+}
+
 /// A reading as it is kept: a number that is none is unknown.
 fn tidy(reading: &Reading) -> Reading {
     let mut kept = reading.clone();

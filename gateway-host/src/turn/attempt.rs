@@ -329,8 +329,20 @@ async fn untold(
             told = true; // and with it everything it had merged
             continue;
         }
-        for id in effects.store.turn(&next.turn).await?.map(|row| row.carries).unwrap_or_default() {
-            looking.extend(effects.store.handoff(&id).await?.map(|stored| stored.handoff));
+        for id in effects
+            .store
+            .turn(&next.turn)
+            .await?
+            .map(|row| row.carries)
+            .unwrap_or_default()
+        {
+            looking.extend(
+                effects
+                    .store
+                    .handoff(&id)
+                    .await?
+                    .map(|stored| stored.handoff),
+            );
         }
         own.push(next);
     }

@@ -209,10 +209,11 @@ async fn write(
                 Write::Flush(done) => flushes.push(done),
             }
         }
-        if !batch.is_empty() && broken.lock().is_none() {
-            if let Err(error) = store.append(&turn, &batch).await {
-                *broken.lock() = Some(error.to_string());
-            }
+        if !batch.is_empty()
+            && broken.lock().is_none()
+            && let Err(error) = store.append(&turn, &batch).await
+        {
+            *broken.lock() = Some(error.to_string());
         }
         for done in flushes {
             let _ = done.send(()); // whoever asked may be gone

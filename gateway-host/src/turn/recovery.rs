@@ -105,7 +105,8 @@ async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
 
 /// Nothing of the dead gateway's turn may go on working beside the next one.
 async fn end_leftovers(owner: String) {
-    if let Err(error) = tokio::task::spawn_blocking(move || instance::leftovers::end(&owner)).await {
+    if let Err(error) = tokio::task::spawn_blocking(move || instance::leftovers::end(&owner)).await
+    {
         warn!(%error, "what a dead gateway left running could not be looked through");
     }
 }

@@ -164,7 +164,7 @@ pub(super) async fn move_to(
     if !rules::may_move(state_of(&state), to) {
         return Ok(false);
     }
-    let claimed_by = claimed_by.filter(|_| to == HandoffState::Acked);
+    let claimed_by = claimed_by.filter(|_| super::super::keeps_claim(to));
     let moved = set_state(&mut tx, id, revision, to, claimed_by).await?;
     tx.commit().await?;
     Ok(moved)

@@ -8,9 +8,7 @@ use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
 use super::super::rules::from_ms;
-use super::super::{
-    Carried, Lane, StoreError, TurnClose, check_close, document, sealed_twice, settled_as,
-};
+use super::super::{Lane, StoreError, TurnClose, check_close, document, sealed_twice, settled_as};
 use super::fault::Fault;
 use super::handoffs::state_text;
 use super::{SqliteStore, Tx, sessions};
@@ -202,7 +200,7 @@ pub(super) async fn close_turn(store: &SqliteStore, close: &TurnClose) -> Result
 }
 
 async fn settle_carried(tx: &mut Tx, close: &TurnClose) -> Result<(), Fault> {
-    let keeps_claim = close.carried == Carried::Acked;
+    let keeps_claim = super::super::keeps_claim(settled_as(close.carried));
     sqlx::query(
         "update handoffs set state = $1, claimed_by = $2, revision = revision + 1 \
          where claimed_by = $3 and state = 'claimed'",
