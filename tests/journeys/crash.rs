@@ -17,7 +17,7 @@ const SOAK_POINTS: usize = 300;
 /// How many points run at once.
 const AT_ONCE: usize = 2;
 /// The latest extra between the event that marks a point and the kill, in microseconds.
-const EXTRA_US: u64 = 4_000;
+const EXTRA_US: u64 = 8_000;
 
 const ALPHA: &str = "alpha: tidy the shed";
 const BETA: &str = "beta: sweep the yard";
@@ -35,11 +35,11 @@ fn script() -> Value {
         json!({"when": when, "steps": [
             {"text": format!("Looking at {name}. ")},
             {"call": {"id": format!("{name}-1"), "input": {"command": format!("first {name}")}}},
-            {"pause_ms": 3},
+            {"pause_ms": 6},
             {"result": {"id": format!("{name}-1"), "text": "first done"}},
             {"text": format!("More of {name}. ")},
             {"call": {"id": format!("{name}-2"), "input": {"command": format!("second {name}")}, "helper": true}},
-            {"pause_ms": 3},
+            {"pause_ms": 6},
             {"result": {"id": format!("{name}-2"), "text": "second done"}},
             {"text": format!("END-{name}")},
             {"end": end},
@@ -78,23 +78,19 @@ impl Scene {
     }
 
     /// A home in which the scene's turn is the next thing to happen.
-    fn prepare(self) -> Rig {
-        let rig = Rig::new(&script());
-        if self == Self::Carrying {
-            let mut chat = rig.chat();
-            chat.say("alpha: tidy the shed, and fail");
-            chat.sees("Handoff saved");
-            chat.leave();
+    fn prepare(self, cut: &Rig) -> Rig {
+        match self {
+            Self::Plain => Rig::new(&script()),
+            Self::Carrying => Rig::like(cut, &script()),
         }
-        rig
     }
 }
 
-/// Where one kill falls: after so many events of the turn, and a little later.
+/// Where one kill falls: after so many events of the turn (`None` = once it is closed), and a little later.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     scene: Scene,
-    after: usize,
+    after: Option<usize>,
     extra: Duration,
 }
 
@@ -115,15 +111,26 @@ fn soak_kill_9_at_300_points_of_a_turn() {
     kill_at(points.unwrap_or(SOAK_POINTS));
 }
 
+/// A home in which a first turn was cut by the plan's limit.
+fn cut_once() -> Rig {
+    let rig = Rig::new(&script());
+    let mut chat = rig.chat();
+    chat.say("alpha: tidy the shed, and fail");
+    chat.sees("Handoff saved");
+    chat.leave();
+    rig
+}
+
 fn kill_at(count: usize) {
-    let points = points(count);
+    let cut = cut_once();
+    let points = points(count, &cut);
     let next = AtomicUsize::new(0);
     let outcomes = parking_lot::Mutex::new(BTreeMap::<String, usize>::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = strike(*point);
+                    let outcome = strike(*point, &cut);
                     *outcomes
                         .lock()
                         .entry(format!("{:?} {outcome}", point.scene))
@@ -147,7 +154,7 @@ fn kill_at(count: usize) {
 }
 
 /// Half of the points per scene, evenly over its events; the seeded extra moves each one a little.
-fn points(count: usize) -> Vec<Point> {
+fn points(count: usize, cut: &Rig) -> Vec<Point> {
     let seed = std::env::var("BATON_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())
@@ -155,14 +162,15 @@ fn points(count: usize) -> Vec<Point> {
     println!("BATON_SEED={seed}");
     let mut random = Random(seed);
     let spread = |scene: Scene, count: usize, random: &mut Random| -> Vec<Point> {
-        let events = rehearse(scene);
-        (0..count)
-            .map(|at| Point {
-                scene,
-                after: at * (events + 1) / count,
-                extra: Duration::from_micros(random.below(EXTRA_US)),
-            })
-            .collect()
+        let events = rehearse(scene, cut);
+        println!("{scene:?}: {events} events");
+        let running = count - count / 10; // the others fall behind the turn's end
+        let point = |at: usize| Point {
+            scene,
+            after: (at < running).then(|| at * (events + 1) / running),
+            extra: Duration::from_micros(random.below(EXTRA_US)),
+        };
+        (0..count).map(point).collect()
     };
     let mut points = spread(Scene::Plain, count / 2, &mut random);
     points.extend(spread(Scene::Carrying, count - count / 2, &mut random));
@@ -183,8 +191,8 @@ impl Random {
 }
 
 /// How many events an undisturbed turn has.
-fn rehearse(scene: Scene) -> usize {
-    let rig = scene.prepare();
+fn rehearse(scene: Scene, cut: &Rig) -> usize {
+    let rig = scene.prepare(cut);
     let mut chat = rig.chat();
     chat.say(scene.request());
     let events = chat.events_until(&format!("END-{}", scene.name()));
@@ -198,11 +206,18 @@ fn rehearse(scene: Scene) -> usize {
 }
 
 /// Kills the gateway at the point, starts another, talks on, and checks the promises; says what became of the request.
-fn strike(point: Point) -> &'static str {
-    let rig = point.scene.prepare();
+fn strike(point: Point, cut: &Rig) -> &'static str {
+    let rig = point.scene.prepare(cut);
     let mut chat = rig.chat();
     chat.say(point.scene.request());
-    chat.events(point.after, &format!("END-{}", point.scene.name()));
+    let end = format!("END-{}", point.scene.name());
+    match point.after {
+        Some(count) => chat.events(count, &end),
+        None => {
+            chat.sees(&end);
+            wait_until_closed(&rig);
+        }
+    }
     std::thread::sleep(point.extra); // not a wait: it moves the point
     let shown = chat.kill();
     let told_before = prompts(&rig).len();
@@ -230,16 +245,9 @@ fn strike(point: Point) -> &'static str {
     judge.fate_of_the_request(on_disk)
 }
 
-/// Whether the store holds the request's row: from then on it must not be lost.
+/// Whether the store holds the request's row as that of an open turn: from then on it must not be lost.
 fn acknowledged(rig: &Rig, request: &str) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        if !rig.store_file().exists() {
-            return false;
-        }
+    runtime().block_on(async {
         let store = SqliteStore::open(rig.store_file())
             .await
             .expect("a crash leaves a store that opens");
@@ -247,6 +255,28 @@ fn acknowledged(rig: &Rig, request: &str) -> bool {
         store.close().await;
         open.iter().any(|row| row.request == request)
     })
+}
+
+/// Waits until the turn that has shown its last word is closed in the store.
+fn wait_until_closed(rig: &Rig) {
+    let closed = async {
+        let store = SqliteStore::open(rig.store_file())
+            .await
+            .expect("several processes share a store");
+        while !store.open_turns().await.expect("readable").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        store.close().await;
+    };
+    let closed = async { tokio::time::timeout(Duration::from_secs(60), closed).await };
+    runtime().block_on(closed).expect("the turn is closed");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 fn prompts(rig: &Rig) -> Vec<Value> {

@@ -8,6 +8,7 @@
 )]
 
 mod busy;
+mod claims;
 mod cli;
 mod crash;
 mod fallback;
@@ -15,3 +16,4 @@ mod handoff;
 mod plugins;
 mod real_claude;
 mod restart;
+mod trouble;

@@ -44,6 +44,15 @@ impl Rig {
         rig
     }
 
+    /// A home in the state another one is in: store, transcripts and evidence are copied. No gateway may run in either.
+    pub fn like(other: &Self, script: &Value) -> Self {
+        let rig = Self::new(script);
+        for part in ["root/state", "login", "evidence"] {
+            copy(&other.path(part), &rig.path(part));
+        }
+        rig
+    }
+
     fn config(&self) -> String {
         let shown = |name: &str| self.path(name).display().to_string();
         format!(
@@ -142,6 +151,18 @@ impl Rig {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .current_dir(self.path("work"));
         command
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        std::fs::copy(from, to).expect("a file is copied");
+        return;
+    }
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let name = entry.expect("an entry").file_name();
+        copy(&from.join(&name), &to.join(&name));
     }
 }
 

@@ -17,6 +17,7 @@ use gateway_host::config::{
     SubscriptionSettings,
 };
 use gateway_host::store::Store;
+use gateway_host::store::fault::FaultyStore;
 use gateway_host::store::sqlite::SqliteStore;
 use gateway_host::{Gateway, Parts};
 use jiff::{SignedDuration, Timestamp};
@@ -130,10 +131,11 @@ impl Builder {
         let settings = self.settings(home.path());
         let clock = MovedClock::default();
         let surface = Arc::new(Recording::new(SURFACE));
-        let (gateway, store) = start(&settings, &clock, &surface, &scripted).await;
+        let (gateway, faults) = start(&settings, &clock, &surface, &scripted).await;
         World {
             gateway: Some(gateway),
-            store,
+            store: faults.clone(),
+            faults,
             settings,
             clock,
             surface,
@@ -189,11 +191,11 @@ async fn start(
     clock: &MovedClock,
     surface: &Arc<Recording>,
     scripted: &BTreeMap<String, Scripted>,
-) -> (Gateway, Arc<dyn Store>) {
+) -> (Gateway, Arc<FaultyStore>) {
     let store = SqliteStore::open(&settings.root.store_file())
         .await
         .expect("a store in a fresh home");
-    let store: Arc<dyn Store> = Arc::new(store);
+    let store = Arc::new(FaultyStore::new(Arc::new(store)));
     let shared = |(name, provider): (&String, &Scripted)| {
         (
             SubscriptionId::new(name),
@@ -203,7 +205,7 @@ async fn start(
     let gateway = Gateway::start(Parts {
         settings: settings.clone(),
         clock: Arc::new(clock.clone()),
-        store: Arc::clone(&store),
+        store: store.clone(),
         platforms: vec![surface.clone()],
         providers: scripted.iter().map(shared).collect(),
         executable: baton(),
@@ -217,6 +219,8 @@ async fn start(
 pub struct World {
     gateway: Option<Gateway>,
     pub store: Arc<dyn Store>,
+    /// The same store: makes it fail.
+    pub faults: Arc<FaultyStore>,
     pub settings: Settings,
     pub clock: MovedClock,
     pub surface: Arc<Recording>,
@@ -344,9 +348,9 @@ impl World {
     /// Stops the gateway in order and starts another on the same home.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let (gateway, store) =
+        let (gateway, faults) =
             start(&self.settings, &self.clock, &self.surface, &self.scripted).await;
-        (self.gateway, self.store) = (Some(gateway), store);
+        (self.gateway, self.store, self.faults) = (Some(gateway), faults.clone(), faults);
     }
 
     /// Stops the gateway in order.
