@@ -17,6 +17,7 @@ pub mod provide;
 pub mod sessions;
 pub mod slash;
 pub mod store;
+pub mod sweeps;
 pub mod turn;
 pub mod usage;
 
@@ -69,6 +70,7 @@ pub enum StartError {
 pub struct Gateway {
     effects: Arc<Effects>,
     sessions: Arc<Sessions>,
+    sweeping: tokio::task::JoinHandle<()>,
     _instance: Instance,
 }
 
@@ -110,11 +112,12 @@ impl Gateway {
             redactor,
         });
         let sealed = intake::recover(&effects).await?;
-        effects.store.sweep(effects.now()).await?;
+        let sweeping = sweeps::start(&effects);
         info!(sealed, instance = %effects.instance, "ready");
         Ok(Self {
             effects,
             sessions: Arc::new(Sessions::default()),
+            sweeping,
             _instance: instance,
         })
     }
@@ -141,6 +144,7 @@ impl Gateway {
 
     /// Cuts and seals what runs, then ends the plugins. Never hangs on a stuck one.
     pub async fn shutdown(self) {
+        self.sweeping.abort();
         self.sessions.drain().await;
         // Whoever still holds the effects keeps the plugins; they end with the last holder.
         if let Ok(effects) = Arc::try_unwrap(self.effects) {
@@ -150,14 +154,20 @@ impl Gateway {
 }
 
 /// Knows every secret the settings name, so that none is stored or shown.
-fn redactor(settings: &Settings) -> Redactor {
+pub fn redactor(settings: &Settings) -> Redactor {
     use secrecy::ExposeSecret;
     let secrets = settings
         .subscriptions
         .values()
         .filter_map(|subscription| subscription.secret());
-    let secrets: Vec<String> = secrets
+    let mut secrets: Vec<String> = secrets
         .map(|secret| secret.expose_secret().to_owned())
         .collect();
+    secrets.extend(
+        settings
+            .subscriptions
+            .values()
+            .flat_map(|subscription| subscription.written_secrets()),
+    );
     Redactor::new(secrets.iter().map(String::as_str))
 }

@@ -2,6 +2,7 @@
 //! rest serves on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use gateway_core::ids::SubscriptionId;
@@ -70,7 +71,7 @@ pub fn one(
             home: home.clone(),
             env: marked(env, instance),
             subscription: slug,
-            hidden: vec![settings.root.0.clone()],
+            hidden: hidden(settings, home.as_ref()),
             now,
         })),
         ProviderSettings::Anthropic {
@@ -105,6 +106,22 @@ fn marked(env: &BTreeMap<String, String>, instance: Option<&str>) -> BTreeMap<St
     let mut env = env.clone();
     env.extend(instance.map(|id| (MARK.to_owned(), id.to_owned())));
     env
+}
+
+/// What the file tools of one login must never reach: the gateway's root and every other login's folder.
+fn hidden(settings: &Settings, own: Option<&PathBuf>) -> Vec<PathBuf> {
+    let homes =
+        settings
+            .subscriptions
+            .values()
+            .filter_map(|subscription| match &subscription.provider {
+                ProviderSettings::Claude { home, .. } => home.as_ref(),
+                _ => None,
+            });
+    let others = homes.filter(|home| Some(*home) != own).cloned();
+    std::iter::once(settings.root.0.clone())
+        .chain(others)
+        .collect()
 }
 
 fn shared(client: &mut Option<reqwest::Client>) -> Result<reqwest::Client, reqwest::Error> {

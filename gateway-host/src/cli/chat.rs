@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use gateway_core::handoff::redact::Redactor;
 use gateway_core::ids::ProfileId;
-use secrecy::ExposeSecret;
 
 use super::outcome::{Exit, Failure};
 use super::{Surroundings, block_on, executable};
@@ -37,13 +35,6 @@ fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {
 
 /// Takes the secrets the settings name, and whatever looks like one, out of every log line.
 fn redact(settings: &Settings) -> logging::Redact {
-    let secrets = settings
-        .subscriptions
-        .values()
-        .filter_map(|subscription| subscription.secret());
-    let secrets: Vec<String> = secrets
-        .map(|secret| secret.expose_secret().to_owned())
-        .collect();
-    let redactor = Redactor::new(&secrets);
+    let redactor = crate::redactor(settings);
     Arc::new(move |line| redactor.redact(line).into_owned())
 }

@@ -2,6 +2,7 @@
 //! is the truth; looking makes no store.
 
 use anyhow::anyhow;
+use gateway_core::handoff::redact::Redactor;
 use gateway_core::handoff::{HandoffState, StoredHandoff, render};
 use gateway_core::ids::{HandoffId, SessionKey};
 use jiff::Timestamp;
@@ -12,6 +13,8 @@ use super::args::HandoffTopic;
 use super::outcome::{Exit, Failure};
 use super::{Surroundings, block_on};
 use crate::clock::{Clock, SystemClock};
+use crate::config::RootPath;
+use crate::handoffs::mirror::Mirror;
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
 
@@ -20,7 +23,14 @@ pub(crate) fn run(
     around: &Surroundings,
     answer: &mut Answer,
 ) -> Result<Exit, Failure> {
-    let file = around.root()?.store_file();
+    let root = around.root()?;
+    let file = root.store_file();
+    // Without a good configuration only the known shapes of secrets are taken out.
+    let loaded = around.loaded().ok();
+    let redactor = loaded.map_or_else(
+        || Redactor::shapes().clone(),
+        |loaded| crate::redactor(&loaded.settings),
+    );
     let now = SystemClock.now();
     block_on(async {
         let store = match file.exists() {
@@ -33,11 +43,11 @@ pub(crate) fn run(
         };
         let exit = match topic {
             HandoffTopic::List => list(&stored, now, answer),
-            HandoffTopic::Show { key } => show(&chosen(&stored, &key)?, now, answer),
+            HandoffTopic::Show { key } => show(&chosen(&stored, &key)?, now, &redactor, answer),
             HandoffTopic::Discard { key } => {
                 let chosen = chosen(&stored, &key)?;
                 match &store {
-                    Some(store) => discard(&chosen, store, answer).await,
+                    Some(store) => discard(&chosen, store, &root, &redactor, answer).await,
                     None => Err(none(&key)),
                 }
             }
@@ -60,9 +70,18 @@ fn list(stored: &[StoredHandoff], now: Timestamp, answer: &mut Answer) -> Result
     Ok(Exit::Done)
 }
 
-fn show(chosen: &[&StoredHandoff], now: Timestamp, answer: &mut Answer) -> Result<Exit, Failure> {
+fn show(
+    chosen: &[&StoredHandoff],
+    now: Timestamp,
+    redactor: &Redactor,
+    answer: &mut Answer,
+) -> Result<Exit, Failure> {
     for (index, one) in chosen.iter().enumerate() {
-        let text = render::show(one, now);
+        let clean = StoredHandoff {
+            handoff: redactor.handoff(&one.handoff),
+            ..(*one).clone()
+        };
+        let text = render::show(&clean, now);
         if answer.is_json() {
             answer.json(&json!({"handoff": short(one, now), "text": text}))?;
             continue;
@@ -79,6 +98,8 @@ fn show(chosen: &[&StoredHandoff], now: Timestamp, answer: &mut Answer) -> Resul
 async fn discard(
     chosen: &[&StoredHandoff],
     store: &SqliteStore,
+    root: &RootPath,
+    redactor: &Redactor,
     answer: &mut Answer,
 ) -> Result<Exit, Failure> {
     if let Some(busy) = chosen.iter().find(|one| one.state == HandoffState::Claimed) {
@@ -96,6 +117,14 @@ async fn discard(
             return Err(Failure::failed(anyhow!(
                 "handoff {id} has just changed. Look at it with `baton handoff show {id}` and try again."
             )));
+        }
+        let over = StoredHandoff {
+            state: HandoffState::Discarded,
+            ..(*one).clone()
+        };
+        let mirror = Mirror::new(&root.profile(&one.handoff.profile));
+        if let Some(trouble) = mirror.write(&over, redactor) {
+            tracing::warn!(%trouble, "the plain file of a discarded handoff");
         }
         if answer.is_json() {
             answer.json(&json!({"id": id, "discarded": true}))?;

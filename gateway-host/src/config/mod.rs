@@ -166,6 +166,17 @@ impl SubscriptionSettings {
     }
 }
 
+impl SubscriptionSettings {
+    /// Values of the `env` table whose names sound like a secret.
+    pub fn written_secrets(&self) -> Vec<String> {
+        let ProviderSettings::Claude { env, .. } = &self.provider else {
+            return Vec::new();
+        };
+        let secret = env.iter().filter(|(name, _)| problem::sounds_secret(name));
+        secret.map(|(_, value)| value.clone()).collect()
+    }
+}
+
 /// What a provider needs to be built; owned by its own folder in `providers`.
 #[derive(Debug, Clone)]
 pub enum ProviderSettings {

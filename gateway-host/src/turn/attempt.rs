@@ -20,6 +20,9 @@ use super::prologue::session_title;
 use crate::effects::Effects;
 use crate::store::{ProviderSessionRow, StoreError};
 
+/// Stands for the answer of an attempt that worked with tools and said nothing.
+const NO_TEXT: &str = "(Done; no text came with it.)";
+
 /// Over the provider's own deadline: how long it may take to reap what it started.
 const BACKSTOP: Duration = Duration::from_secs(30);
 
@@ -119,7 +122,10 @@ async fn drive(
                 handle.stop.stop();
                 backstop.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
             }
-            () = &mut backstop => return ended(turn, fold, AttemptEnd::Failed(overdue()), effects).await,
+            () = &mut backstop => {
+                let end = if asked { AttemptEnd::Stopped } else { AttemptEnd::Failed(overdue()) };
+                return ended(turn, fold, end, effects).await;
+            }
         }
     }
     let end = match timeout(BACKSTOP, &mut handle.end).await {
@@ -239,6 +245,11 @@ async fn answered(turn: &mut Turn, fold: Fold, answer: Answer, effects: &Effects
             why,
         ));
     }
+    let text = if text.trim().is_empty() {
+        NO_TEXT.to_owned()
+    } else {
+        text
+    };
     if fold.blocks.is_empty() {
         turn.journal.record_event(
             &Event::Text {

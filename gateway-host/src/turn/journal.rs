@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use gateway_core::event::Event;
+use gateway_core::handoff::cut;
 use gateway_core::ids::TurnId;
 use gateway_core::journal::JournalEntry;
 use gateway_core::route::Route;
@@ -25,6 +26,9 @@ pub struct Journal {
     writer: mpsc::UnboundedSender<Write>,
     broken: Arc<parking_lot::Mutex<Option<String>>>,
 }
+
+/// The longest argument or result that is recorded, in characters; a handoff keeps far less.
+const BODY_MAX: usize = 64 * 1024;
 
 /// Text without any space is held back no longer than this, in bytes.
 const HELD_MAX: usize = 4096;
@@ -70,7 +74,12 @@ impl Journal {
 
     /// Records what a provider reported, redacted. Usage, limits and signs of life are not part of the record.
     pub fn record_event(&mut self, event: &Event, effects: &Effects) {
-        let redact = |text: &str| effects.redactor.redact(text).into_owned();
+        let redact = |text: &str| {
+            effects
+                .redactor
+                .redact(&cut::head(text, BODY_MAX))
+                .into_owned()
+        };
         if let Event::Text { block, delta } = event {
             self.hold(*block, delta, effects);
             return;
@@ -117,14 +126,16 @@ impl Journal {
         self.record(entry);
     }
 
-    /// A secret has no space in it: what stands before the last space of the block can be redacted whole.
+    /// The shapes of secrets are runs of ASCII without a space: up to the last character that ends one, text can go on.
     fn hold(&mut self, block: u32, delta: &str, effects: &Effects) {
         if self.held.as_ref().is_some_and(|(held, _)| *held != block) {
             self.release(effects);
         }
         let (_, mut text) = self.held.take().unwrap_or_default();
         text.push_str(delta);
-        let cut = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let ends = |(_, c): &(usize, char)| c.is_whitespace() || !c.is_ascii();
+        let last = text.char_indices().rev().find(ends);
+        let cut = last.map_or(0, |(at, c)| at + c.len_utf8());
         let cut = if text.len() > HELD_MAX {
             text.len()
         } else {

@@ -100,7 +100,7 @@ struct Attempt<'a> {
 impl<'a> Attempt<'a> {
     async fn prepare(claude: &'a Claude, request: &AttemptRequest) -> Result<Self, Failure> {
         let refused =
-            |words: String| Failure::new(FailureKind::BadRequest, FailureScope::Request, words);
+            |words: String| Failure::new(FailureKind::BadRequest, FailureScope::Account, words);
         claude
             .check_permissions(request.permissions)
             .map_err(refused)?;

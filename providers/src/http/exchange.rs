@@ -201,7 +201,7 @@ impl<P: Protocol> Exchange<P> {
 
     fn unsent(&self, error: &reqwest::Error) -> AttemptEnd {
         let (kind, scope) = match () {
-            () if error.is_builder() => (FailureKind::BadRequest, FailureScope::Request),
+            () if error.is_builder() => (FailureKind::BadRequest, FailureScope::Account), // the route's own setting, not the request
             () if error.is_connect() => (FailureKind::Transport, FailureScope::NetworkEdge),
             () if error.is_timeout() => (FailureKind::Timeout, FailureScope::Request),
             () => (FailureKind::Transport, FailureScope::Request),

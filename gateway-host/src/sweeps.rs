@@ -1,0 +1,60 @@
+//! Due work while the gateway serves: handoffs expire, what is over is purged, plain files follow. Runs at the start and
+//! every hour; nothing here decides what is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+use tracing::warn;
+
+use crate::effects::Effects;
+use crate::handoffs::mirror::Mirror;
+use crate::store::Lane;
+
+/// Between two sweeps.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Sweeps now and from then on every hour, until aborted.
+pub fn start(effects: &Arc<Effects>) -> JoinHandle<()> {
+    let effects = Arc::downgrade(effects);
+    tokio::spawn(async move {
+        let mut due = tokio::time::interval(EVERY);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            due.tick().await;
+            let Some(effects) = effects.upgrade() else {
+                return;
+            };
+            once(&effects).await;
+        }
+    })
+}
+
+async fn once(effects: &Effects) {
+    let now = effects.now();
+    match effects.store.sweep(now).await {
+        Ok(expired) => {
+            for stored in expired {
+                let (profile, session) = (stored.handoff.profile, stored.handoff.session);
+                effects.mirror(&Lane { profile, session }).await;
+            }
+        }
+        Err(fault) => warn!(%fault, "the store could not be swept"),
+    }
+    let homes: Vec<_> = effects
+        .settings
+        .profiles
+        .values()
+        .map(|profile| profile.home.clone())
+        .collect();
+    let swept = tokio::task::spawn_blocking(move || {
+        homes
+            .iter()
+            .flat_map(|home| Mirror::new(home).sweep(now).warnings)
+            .collect::<Vec<_>>()
+    });
+    for warning in swept.await.unwrap_or_default() {
+        warn!(%warning, "the plain handoff files could not be swept");
+    }
+}
