@@ -3,4 +3,5 @@
 mod busy;
 mod fallback;
 mod handoff;
+mod power_loss;
 mod restart;
