@@ -5,3 +5,4 @@ mod fallback;
 mod handoff;
 mod power_loss;
 mod restart;
+mod soak;
