@@ -15,6 +15,8 @@ mod edges;
 mod fallback;
 mod handoff;
 mod plugins;
+mod power_loss;
 mod real_claude;
 mod restart;
+mod soak;
 mod trouble;

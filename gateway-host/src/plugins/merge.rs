@@ -3,6 +3,7 @@
 //! trimmed and reported; it never fails the turn. A text and the documents it claims are taken together or not at all:
 //! half of it would lose something.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use gateway_core::handoff::render::REQUEST_PLACEHOLDER;
@@ -165,20 +166,21 @@ fn add_skips(
     allowed: Range<usize>,
     notes: &mut Notes<'_>,
 ) {
-    let mut own = Vec::new();
+    // A chain can be thousands of entries long: looked up by position, never searched.
+    let known: HashMap<usize, usize> = merged.iter().map(|skip| skip.position).zip(0..).collect();
+    let mut own = HashSet::new();
     let mut dropped = 0usize;
     for skip in said {
         let position = skip.position as usize;
-        if !allowed.contains(&position) || own.contains(&position) {
+        if !allowed.contains(&position) || !own.insert(position) {
             dropped += 1;
             continue;
         }
-        own.push(position);
         let until = skip
             .until_ms
             .into_option()
             .and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        match merged.iter_mut().find(|known| known.position == position) {
+        match known.get(&position).and_then(|at| merged.get_mut(*at)) {
             // Two plugins know it spent: it is spent until the later instant, if both are known.
             Some(known) => known.until = known.until.max(until),
             None => merged.push(Skip { position, until }),
