@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::cast_possible_truncation,
     clippy::indexing_slicing,
     reason = "helpers of tests are tests too"
 )]
