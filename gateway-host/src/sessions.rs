@@ -129,9 +129,7 @@ impl Sessions {
         let (mut request, mut stop) = (first, stop);
         loop {
             let target = request.inbound.target.clone();
-            if let Some(row) = &request.queued {
-                effects.queued.lock().remove(&row.turn);
-            }
+            let queued = request.queued.as_ref().map(|row| row.turn.clone());
             // A panic is a fault of ours: it is said, and the lane goes on. What the turn left is sealed by the next one.
             let running =
                 AssertUnwindSafe(Box::pin(run_turn(request, stop, effects))).catch_unwind();
@@ -140,6 +138,9 @@ impl Sessions {
                 Ok(Err(fault)) => Some(fault.to_string()),
                 Err(_) => Some("the gateway made a mistake; its log says where".to_owned()),
             };
+            if let Some(turn) = queued {
+                effects.queued.lock().remove(&turn); // from here on an open row of it is one left behind
+            }
             if let Some(fault) = fault {
                 error!(lane = ?lane, %fault, "a turn could not be kept");
                 delivery::fault(effects, &target, &fault).await;

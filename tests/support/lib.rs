@@ -272,7 +272,7 @@ impl World {
         let turn = record
             .turns()
             .into_iter()
-            .find(|turn| !before.contains(turn));
+            .rfind(|turn| !before.contains(turn)); // what an earlier turn left may be said first
         shown(&record, turn)
     }
 
