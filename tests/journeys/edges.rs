@@ -213,3 +213,46 @@ async fn a_turn_of_ours_whose_end_could_not_be_written_is_sealed_by_the_next_one
         "No saved handoff for this chat."
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_another_living_gateway_is_using_is_not_resumed_beside_it() {
+    let mut world = World::builder().plan("a").build().await;
+    world.sub("a").play(says("one"));
+    world.say("first").await;
+    let other = gateway_host::instance::Instance::start(&world.settings.root).unwrap();
+    let lane = Lane {
+        profile: "default".into(),
+        session: "agent:main:recording:chat".into(),
+    };
+    let session = world.store.session(&lane, world.now()).await.unwrap();
+    let row = TurnRow {
+        turn: TurnId::new(uuid::Uuid::now_v7().to_string()),
+        profile: lane.profile,
+        session: lane.session,
+        conversation: session.conversation,
+        inbound: InboundId::new("x"),
+        origin: Origin::Human,
+        target: ReplyTarget {
+            platform: support::SURFACE.into(),
+            address: "chat".into(),
+        },
+        request: "over there".into(),
+        started_at: world.now(),
+        owner: other.id().into(),
+        carries: Vec::new(),
+    };
+    assert!(world.store.open_turn(&row, &[]).await.unwrap());
+    world.sub("a").play(says("two"));
+    world.say("second").await;
+    let sessions: Vec<_> = world
+        .sub("a")
+        .attempts()
+        .iter()
+        .map(|attempt| attempt.session.clone())
+        .collect();
+    assert_eq!(
+        sessions,
+        [None, None],
+        "the second opens a session of its own"
+    );
+}

@@ -49,6 +49,7 @@ pub async fn run(
         .store
         .provider_session(&turn.conversation, &route.subscription)
         .await?;
+    let known = known.filter(|_| !turn.shared); // two writers of one session lose one branch
     let prompt = prompt(turn, known.as_ref(), provider.as_ref(), effects).await?;
     let (go, gate) = oneshot::channel();
     let attempt = AttemptId::new(uuid::Uuid::now_v7().to_string());
@@ -186,7 +187,7 @@ async fn apply(
             }
         }
         Event::Usage(usage) => fold.usage = usage,
-        Event::Limit(reading) => effects.registry.learn(vec![reading], effects.now()).await,
+        Event::Limit(reading) => fold.limits.push(reading),
         Event::Todos(_) | Event::Activity { .. } => {}
     }
     Ok(())
@@ -194,10 +195,14 @@ async fn apply(
 
 async fn ended(
     turn: &mut Turn,
-    fold: Fold,
+    mut fold: Fold,
     end: AttemptEnd,
     effects: &Effects,
 ) -> Result<AttemptEnd, StoreError> {
+    effects
+        .registry
+        .learn(std::mem::take(&mut fold.limits), effects.now())
+        .await;
     let end = match end {
         AttemptEnd::Answered(answer) => answered(turn, fold, answer, effects).await,
         other => other,
@@ -444,6 +449,8 @@ struct Fold {
     blocks: Vec<(u32, String)>,
     calls: Vec<(String, String, String, usize)>,
     usage: gateway_core::event::TokenUsage,
+    /// Learned when the attempt ends: storing and publishing them would hold up the stream.
+    limits: Vec<gateway_core::usage::Reading>,
 }
 
 impl Fold {

@@ -56,6 +56,8 @@ pub struct Turn {
     pub voice: Voice,
     pub stop: TurnStop,
     pub first_row: prologue::FirstRow,
+    /// Another living gateway runs a turn of this conversation: its CLI session must not be resumed beside it.
+    pub shared: bool,
     /// The last failure of the turn.
     pub failure: Option<Failure>,
     /// The provider session of the attempt that answered.

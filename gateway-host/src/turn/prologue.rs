@@ -36,7 +36,7 @@ pub async fn open(
         profile: request.inbound.profile.clone(),
         session: request.inbound.session.clone(),
     };
-    recovery::seal_left_on(&lane, true, effects).await?;
+    let shared = recovery::seal_left_on(&lane, true, effects).await?;
     let profile = effects.profile(&lane.profile);
     let now = effects.now();
     let session = effects.store.session(&lane, now).await?;
@@ -101,6 +101,7 @@ pub async fn open(
             lane,
             row,
             first_row,
+            shared,
             failure: None,
             session: None,
         };

@@ -29,8 +29,10 @@ pub async fn seal_all(effects: &Effects) -> Result<usize, StoreError> {
 }
 
 /// The same for one lane; cheap when there is nothing. `idle` = no turn of this process runs on the lane, so that an open
-/// turn of our own that does not wait in a queue is one whose end could not be written: it is sealed now.
-pub async fn seal_left_on(lane: &Lane, idle: bool, effects: &Effects) -> Result<(), StoreError> {
+/// turn of our own that does not wait in a queue is one whose end could not be written: it is sealed now. Returns whether
+/// another living gateway runs a turn on the lane.
+pub async fn seal_left_on(lane: &Lane, idle: bool, effects: &Effects) -> Result<bool, StoreError> {
+    let mut shared = false;
     for row in effects.store.open_turns().await? {
         let here = row.profile == lane.profile && row.session == lane.session;
         let left = if row.owner == effects.instance {
@@ -41,8 +43,9 @@ pub async fn seal_left_on(lane: &Lane, idle: bool, effects: &Effects) -> Result<
         if here && left {
             seal(&row, effects).await?;
         }
+        shared |= here && !left && row.owner != effects.instance;
     }
-    Ok(())
+    Ok(shared)
 }
 
 async fn seal(row: &TurnRow, effects: &Effects) -> Result<bool, StoreError> {
