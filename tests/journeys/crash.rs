@@ -155,11 +155,11 @@ fn kill_at(count: usize) {
 
 /// Half of the points per scene, evenly over its events; the seeded extra moves each one a little.
 fn points(count: usize, cut: &Rig) -> Vec<Point> {
-    let seed = std::env::var("BATON_SEED")
+    let seed = std::env::var("BATON_SOAK_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(20_261_130);
-    println!("BATON_SEED={seed}");
+    println!("BATON_SOAK_SEED={seed}");
     let mut random = Random(seed);
     let spread = |scene: Scene, count: usize, random: &mut Random| -> Vec<Point> {
         let events = rehearse(scene, cut);
