@@ -174,6 +174,7 @@ async fn apply(
             name,
             arguments,
         } => {
+            turn.journal.flush(effects).await?; // a call that is shown is on disk: it may run, so it must never be forgotten
             let line = tool_line(&name, &effects.redactor.redact(&arguments), None);
             let at = turn.voice.tool(None, line).await;
             fold.calls.push((id, name, arguments, at));
