@@ -52,7 +52,7 @@ impl FailureKind {
             Self::ContextOverflow => "the conversation no longer fits the model's window",
             Self::ContentFilter => "the provider's content filter",
             Self::BadRequest => "the provider refused the request",
-            Self::Crashed => "the provider's program ended unexpectedly",
+            Self::Crashed => "the provider's program did not run to its end",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use commands::{EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
 use gateway_core::command::CommandEffect;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
+use gateway_core::ids::ConversationId;
 use gateway_core::message::Inbound;
 use gateway_core::plan::{EntryVerdict, GateSettings, judge};
 use gateway_core::route::{Chain, ChainEntry};
@@ -44,7 +45,10 @@ pub async fn run(
         .await;
         return Ok(());
     }
-    crate::turn::recovery::seal_left_on(&lane, false, effects).await?;
+    // A disk that takes nothing must not keep people from looking.
+    if let Err(fault) = crate::turn::recovery::seal_left_on(&lane, false, effects).await {
+        tracing::warn!(%fault, "what a dead gateway left could not be sealed yet");
+    }
     let view = view(inbound, &lane, sessions, effects).await?;
     let reply = commands::dispatch(name, args, &view);
     for effect in &reply.effects {
@@ -90,7 +94,16 @@ pub async fn view(
     effects: &Effects,
 ) -> Result<View, StoreError> {
     let now = effects.now();
-    let session = effects.store.session(lane, now).await?;
+    let session = match effects.store.session(lane, now).await {
+        Err(StoreError::Write(_)) => SessionRow {
+            lane: lane.clone(),
+            conversation: ConversationId::new(uuid::Uuid::now_v7().to_string()),
+            started_at: now,
+            chosen: None,
+            answered_by: None,
+        },
+        row => row?,
+    };
     let profile = effects.profile(&lane.profile);
     let evidence = effects.registry.current(now).await;
     let chain = entries(&chain_of(&profile, &session, effects), &evidence, now);

@@ -497,6 +497,22 @@ fn explain_answers_every_line_whatever_comes_in() {
 }
 
 #[test]
+fn explain_ends_with_1_only_if_a_line_was_in_error() {
+    let good = r#"{"id": "g", "now": "2026-09-21T09:00:00Z", "trigger": "gate", "chain": [{"subscription": "a", "model": "m"}], "readings": [], "gate": {"reason": "rate_limit"}}"#;
+    let ran = Home::new().run_with(&["explain", "decision"], &[], good.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert!(ran.out.contains(r#""decision""#));
+    for topic in ["decision", "failure", "usage"] {
+        let ran = Home::new().run_with(&["explain", topic], &[], br#"{"id": "a"}"#);
+        assert_eq!(ran.code, 1, "{topic}: {}", ran.out);
+    }
+    let both = format!("{good}\n{{\"id\": \"b\", \"trigger\": \"pre_turn\"}}");
+    let ran = Home::new().run_with(&["explain", "decision"], &[], both.as_bytes());
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 2));
+    assert!(ran.out.contains("not yet"));
+}
+
+#[test]
 fn explain_of_nothing_is_done() {
     let ran = Home::new().run(&["explain", "decision"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::args::Topic;
 use super::outcome::{Exit, Failure};
 
-/// Answers one line; `true` = an error line.
+/// Answers one line; `false` = the answer is an error.
 type Explain = fn(&str) -> (String, bool);
 
 /// The longest line that is looked at; a longer one is answered with an error and not kept.
@@ -32,11 +32,11 @@ fn stream(
 ) -> io::Result<bool> {
     let mut any_error = false;
     while let Some(line) = next_line(input)? {
-        let (answer, is_error) = match line {
+        let (answer, is_good) = match line {
             Line::Text(text) => explain(&text),
-            Line::Bad { id, why } => (json!({"id": id, "error": why}).to_string(), true),
+            Line::Bad { id, why } => (json!({"id": id, "error": why}).to_string(), false),
         };
-        any_error |= is_error;
+        any_error |= !is_good;
         tell(&answer)?;
     }
     Ok(any_error)
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn one_line_out_per_line_in_whatever_comes_in() {
         fn echo(line: &str) -> (String, bool) {
-            (format!("<{line}>"), line == "bad")
+            (format!("<{line}>"), line != "bad")
         }
         let answers = |input: &[u8]| {
             let mut lines = Vec::new();

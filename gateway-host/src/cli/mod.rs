@@ -69,6 +69,9 @@ fn command(args: Args) -> Result<Exit, Failure> {
     match args.command {
         Command::Config(topic) => config::run(topic, &surroundings, &mut answer),
         Command::Demo { fast } => demo::run(fast, &answer),
+        Command::Chat { .. } if args.json => Err(Failure::usage(anyhow::anyhow!(
+            "`baton chat` is a conversation and has no --json. For one JSON event per line look at `baton demo --json`."
+        ))),
         Command::Chat { profile } => chat::run(profile.as_deref(), &surroundings),
         Command::Handoff(topic) => handoff::run(topic, &surroundings, &mut answer),
         Command::Plugin(topic) => plugin::run(topic, &surroundings, &mut answer),

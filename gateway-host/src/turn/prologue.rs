@@ -36,13 +36,17 @@ pub async fn open(
         profile: request.inbound.profile.clone(),
         session: request.inbound.session.clone(),
     };
-    let shared = recovery::seal_left_on(&lane, true, effects).await?;
     let profile = effects.profile(&lane.profile);
     let now = effects.now();
-    let session = effects.store.session(&lane, now).await?;
+    // None of the three needs another's answer; what was left is sealed before the handoffs are looked at.
+    let (shared, session, evidence) = tokio::join!(
+        recovery::seal_left_on(&lane, true, effects),
+        effects.store.session(&lane, now),
+        effects.registry.current(now),
+    );
+    let (shared, session) = (shared?, session?);
     let chain = chain_of(&profile, &session, effects);
     let usable = usable(&chain);
-    let evidence = effects.registry.current(now).await;
     let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
     let (history, history_len) = effects
         .store

@@ -51,7 +51,14 @@ impl Envelope {
 /// Classifies a failed turn; `refusal` is what a `rate_limit_event` of the same turn said.
 pub(super) fn classify(envelope: &Envelope, refusal: Option<&Refusal>) -> Failure {
     let (kind, scope) = judge(envelope, refusal);
-    let failure = Failure::new(kind, scope, one_line(&envelope.text));
+    let hint = match (kind, envelope.status) {
+        // The CLI's own hint names a command of its own prompt.
+        (FailureKind::Auth, None) => {
+            " (start `claude` once in a terminal and log in there; `baton doctor` says where)"
+        }
+        _ => "",
+    };
+    let failure = Failure::new(kind, scope, one_line(&format!("{}{hint}", envelope.text)));
     match refusal {
         Some(refusal) if kind == FailureKind::RateLimit => failure
             .retry_at(refusal.retry_at)
@@ -147,7 +154,12 @@ pub(super) fn without_result(exit: &str, stderr: &str) -> Failure {
     } else {
         ""
     };
-    let detail = format!("claude ended without a result ({exit}): {words}{hint}");
+    let words = if words.is_empty() {
+        words
+    } else {
+        format!(": {words}")
+    };
+    let detail = format!("claude ended without a result ({exit}){words}{hint}");
     Failure::new(
         FailureKind::Crashed,
         FailureScope::Request,

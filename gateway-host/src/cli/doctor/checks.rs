@@ -1,7 +1,7 @@
 //! The single looks of `baton doctor`.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,20 @@ pub(super) async fn store(root: &RootPath) -> Check {
     match SqliteStore::open(&file).await {
         Ok(store) => {
             store.close().await;
-            Check::ok("store", format!("{} opens", file.display()))
+            match takes_a_file(&file) {
+                Ok(()) => Check::ok(
+                    "store",
+                    format!("{} opens, and its folder takes a file", file.display()),
+                ),
+                Err(error) => Check::fail(
+                    "store",
+                    format!(
+                        "{} opens, but nothing can be written beside it: {error}",
+                        file.display()
+                    ),
+                    "free space on the disk or check the permissions of the state folder; until then no turn is taken",
+                ),
+            }
         }
         Err(error) => Check::fail(
             "store",
@@ -71,6 +84,14 @@ pub(super) async fn store(root: &RootPath) -> Check {
             "nothing can be answered without the store: it holds what must not be lost",
         ),
     }
+}
+
+/// Writes a page beside the store, waits until it is on disk and removes it: a full disk shows only then.
+fn takes_a_file(store: &Path) -> io::Result<()> {
+    let folder = store.parent().unwrap_or(Path::new("."));
+    let mut probe = tempfile::NamedTempFile::new_in(folder)?;
+    probe.write_all(&[0; 4096])?;
+    probe.as_file().sync_all()
 }
 
 /// Secrets, programs and logins, all at the same time. Only if none is ready can no turn be answered.
