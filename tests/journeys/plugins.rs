@@ -876,3 +876,17 @@ async fn an_installed_plugin_is_found_and_must_stay_as_it_was() {
     assert_eq!(said.code, 1);
     assert!(said.err.contains("not a regular file"), "{}", said.err);
 }
+
+// The reverse, an old plugin in a gateway of the next version, is a test of the loader.
+#[tokio::test]
+async fn a_plugin_of_the_next_minor_version_works_in_this_gateway() {
+    let next = target().join("examples/libnext_plugin.so");
+    let set = World::new().with("next", &next, json!({})).running().await;
+    let advice = set.prologue(&p(), prologue(3)).await;
+    assert_eq!(
+        advice.status_line.as_deref(),
+        Some("said by a plugin of the next version")
+    );
+    assert_eq!(state(&set, "next").state, State::Active);
+    set.shutdown().await;
+}

@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
-use abi_stable::library::{AbiHeaderRef, LibHeader, ROOT_MODULE_LOADER_NAME_WITH_NUL};
+use abi_stable::library::{AbiHeaderRef, LibHeader, ROOT_MODULE_LOADER_NAME_WITH_NUL, RootModule};
 use abi_stable::std_types::RResult;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use plugin_api::abi_stable::StableAbi;
@@ -243,7 +243,7 @@ pub(crate) fn open(file: &Path) -> Result<Opened, LoadError> {
     })?);
     let described = describe(&library, file)?;
     let header = header(&library, file)?;
-    let module = root_module(header, &described, file)?;
+    let module: PluginModuleRef = root_module(header, &described, API_MINOR, file)?;
     let manifest = match (module.manifest())() {
         RResult::ROk(manifest) => manifest,
         RResult::RErr(error) => {
@@ -338,11 +338,13 @@ fn header(library: &Library, file: &Path) -> Result<&'static LibHeader, LoadErro
     })
 }
 
-fn root_module(
+/// The module of a plugin, for a gateway whose contract is `M` at minor version `our_minor`.
+fn root_module<M: RootModule>(
     header: &'static LibHeader,
     described: &Described,
+    our_minor: u32,
     file: &Path,
-) -> Result<PluginModuleRef, LoadError> {
+) -> Result<M, LoadError> {
     let version = |why: String| LoadError::Version {
         file: file.to_path_buf(),
         why,
@@ -350,16 +352,16 @@ fn root_module(
     let theirs = header
         .layout()
         .ok_or_else(|| version("the plugin was built without its layout".into()))?;
-    let ours = <PluginModuleRef as StableAbi>::LAYOUT;
+    let ours = <M as StableAbi>::LAYOUT;
     // abi_stable's check is one-way: the interface may have fewer methods. So the older side is the interface.
-    let (interface, implementation) = match described.api_minor.cmp(&API_MINOR) {
+    let (interface, implementation) = match described.api_minor.cmp(&our_minor) {
         Ordering::Less => (theirs, ours),
         Ordering::Equal | Ordering::Greater => (ours, theirs),
     };
     check_layout_compatibility(interface, implementation)
         .map_err(|errors| version(layout_words(&errors)))?;
     // SAFETY: the layout was checked in the line above.
-    let module = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
+    let module = unsafe { header.init_root_module_with_unchecked_layout::<M>() };
     module.map_err(|error| LoadError::Start {
         file: file.to_path_buf(),
         why: short(&error.to_string()),
@@ -405,4 +407,69 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = inner.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use plugin_api_next::module::PluginModuleRef as NextModule;
+
+    use super::*;
+
+    /// The bundled gate plugin, built for this version's contract.
+    fn old_plugin() -> (Library, PathBuf) {
+        let deps = std::env::current_exe().expect("a test knows its file");
+        let file = deps
+            .parent()
+            .expect("it lies in a folder")
+            .join("libplugin_quota.so");
+        // SAFETY: our own plugin; its constructors do nothing.
+        let library = unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) };
+        (library.expect("cargo builds it beside the tests"), file)
+    }
+
+    #[test]
+    fn an_old_plugin_works_in_a_gateway_of_the_next_version() {
+        let (library, file) = old_plugin();
+        let library = ManuallyDrop::new(library);
+        let described = describe(&library, &file).expect("a plugin of this major version");
+        assert_eq!(
+            described.api_minor + 1,
+            plugin_api_next::descriptor::API_MINOR
+        );
+        let header = header(&library, &file).expect("the same abi_stable");
+        let next_minor = plugin_api_next::descriptor::API_MINOR;
+        let module: NextModule =
+            root_module(header, &described, next_minor, &file).expect("older plugins load");
+        assert!(
+            module.build_info().is_none(),
+            "what it does not have is absent"
+        );
+        let (host, _) = plugin_api_next::testing::host();
+        let made = (module.create())(host.services(), "{}".into());
+        let mut plugin = made.into_result().expect("an instance");
+        let facts = plugin_api_next::testing::Facts::with_routes(3).all_spent(3_600_000);
+        let advice = plugin
+            .prologue(&facts.prologue())
+            .into_result()
+            .expect("no error")
+            .into_option();
+        assert!(
+            advice.is_some_and(|advice| advice.skips.len() == 3),
+            "its own hooks answer"
+        );
+        assert!(
+            plugin.on_idle(0).into_result().is_ok(),
+            "a hook it does not know runs its default body"
+        );
+    }
+
+    // What makes the test above pass is our rule, not the check as it comes.
+    #[test]
+    fn the_check_as_it_comes_refuses_an_old_plugin() {
+        let (library, file) = old_plugin();
+        let library = ManuallyDrop::new(library);
+        let header = header(&library, &file).expect("the same abi_stable");
+        let theirs = header.layout().expect("with its layout");
+        assert!(check_layout_compatibility(<NextModule as StableAbi>::LAYOUT, theirs).is_err());
+    }
 }
