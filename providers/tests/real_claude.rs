@@ -268,12 +268,11 @@ async fn an_answered_turn_streams_and_the_next_one_resumes_it() {
         Event::Limit(reading) if reading.window == "five_hour" => Some(reading.clone()),
         _ => None,
     });
-    // 2.1.332 names the windows' levels on some runs and leaves them out on others; status and reset are always there.
     let limit = limit.expect("an OAuth login reports its limit on success too");
-    assert!(matches!(limit.used_pct, None | Some(12.0)), "{limit:?}");
+    assert_eq!(limit.used_pct, Some(12.0));
     assert_eq!(
         (limit.status, limit.resets_at.map(|at| at.as_second())),
-        (WindowStatus::Allowed, Some(1_900_000_000))
+        (WindowStatus::Allowed, Some(mock::resets_at()))
     );
     // No tools at all: a file mentioned in the prompt is not read either.
     assert!(!messages_of(&world.mock.requests()[0]).contains("inside the working directory"));
@@ -440,7 +439,7 @@ async fn a_limit_in_the_middle_is_a_value_and_the_session_goes_on() {
     };
     let read = json!({"file_path": world.path("work/in.txt")});
     world.mock.reply(Reply::tools(&[("inside", "Read", read)]));
-    world.mock.reply(Reply::limited(1_900_000_000));
+    world.mock.reply(Reply::limited(mock::resets_at()));
     let cut = world
         .turn("start", |request| {
             request.permissions = Permissions::ReadOnly
@@ -456,7 +455,7 @@ async fn a_limit_in_the_middle_is_a_value_and_the_session_goes_on() {
     );
     assert_eq!(
         failure.retry_at.map(Timestamp::as_second),
-        Some(1_900_000_000),
+        Some(mock::resets_at()),
         "{:?}",
         cut.events
     );

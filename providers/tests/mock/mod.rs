@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -14,6 +14,17 @@ use futures_util::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+
+/// When the five-hour window of every reply resets (epoch seconds): two hours after the first question. 2.1.332 compares it
+/// with the machine's clock and leaves a window's level out of its event if the reset lies beyond the window's length.
+pub(crate) fn resets_at() -> i64 {
+    static AT: OnceLock<i64> = OnceLock::new();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the program under test reads the machine's clock"
+    )]
+    *AT.get_or_init(|| jiff::Timestamp::now().as_second() + 7_200)
+}
 
 /// What one request gets.
 pub(crate) enum Reply {
@@ -156,9 +167,12 @@ where
             "anthropic-ratelimit-unified-representative-claim",
             "five_hour",
         )
-        .header("anthropic-ratelimit-unified-reset", "1900000000")
+        .header("anthropic-ratelimit-unified-reset", resets_at().to_string())
         .header("anthropic-ratelimit-unified-5h-status", "allowed")
-        .header("anthropic-ratelimit-unified-5h-reset", "1900000000")
+        .header(
+            "anthropic-ratelimit-unified-5h-reset",
+            resets_at().to_string(),
+        )
         .header("anthropic-ratelimit-unified-5h-utilization", "0.12")
         .body(Body::from_stream(events))
         .unwrap()
