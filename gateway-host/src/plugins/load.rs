@@ -131,8 +131,9 @@ pub(crate) struct Opened {
 /// Writes the bytes to `<run>/<sha256>.so`, readable and executable by us only, and returns the path.
 pub(crate) fn private_copy(bytes: &[u8], sha256: &str, run: &Path) -> std::io::Result<PathBuf> {
     let path = run.join(format!("{sha256}.so"));
-    let whole = |about: std::fs::Metadata| about.is_file() && about.len() == bytes.len() as u64;
-    if std::fs::symlink_metadata(&path).is_ok_and(whole) {
+    // An earlier copy serves only if it still holds these very bytes: a damaged one bears the same name and length.
+    let plain = std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
+    if plain && std::fs::read(&path).is_ok_and(|copy| copy == bytes) {
         return Ok(path);
     }
     std::fs::create_dir_all(run)?;
@@ -463,13 +464,33 @@ mod tests {
         );
     }
 
-    // What makes the test above pass is our rule, not the check as it comes.
+    #[test]
+    fn a_private_copy_that_was_damaged_at_the_same_length_is_written_anew() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let copy = private_copy(b"library", "abc", folder.path()).expect("writable");
+        std::fs::remove_file(&copy).expect("ours");
+        std::fs::File::create(&copy)
+            .and_then(|mut file| file.write_all(b"damaged"))
+            .expect("writable");
+        assert_eq!(
+            private_copy(b"library", "abc", folder.path()).expect("writable"),
+            copy
+        );
+        assert_eq!(std::fs::read(&copy).expect("readable"), b"library");
+    }
+
+    // What makes the test of the old plugin pass is our rule, not the check as it comes.
     #[test]
     fn the_check_as_it_comes_refuses_an_old_plugin() {
         let (library, file) = old_plugin();
         let library = ManuallyDrop::new(library);
         let header = header(&library, &file).expect("the same abi_stable");
         let theirs = header.layout().expect("with its layout");
-        assert!(check_layout_compatibility(<NextModule as StableAbi>::LAYOUT, theirs).is_err());
+        let refused = check_layout_compatibility(<NextModule as StableAbi>::LAYOUT, theirs);
+        let words = format!(
+            "{:?}",
+            refused.expect_err("the newer side as interface").errors
+        );
+        assert!(words.contains("FieldCountMismatch"), "{}", short(&words));
     }
 }
