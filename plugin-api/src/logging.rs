@@ -11,7 +11,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use crate::services::{Host, Level};
 
 /// Installs the forwarding subscriber, once per library.
-pub fn install(host: &Host) {
+pub(crate) fn install(host: &Host) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let forward = tracing_subscriber::registry().with(Forward(host.clone()));

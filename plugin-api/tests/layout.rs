@@ -1,6 +1,6 @@
 //! The golden layout: every type that crosses, as text. A change here that is not an addition at the end of a trait, a
 //! new variant of `TurnEvent` or a new root function breaks every plugin there is; see the rules in `src/lib.rs`.
-//! After a lawful addition: `BATON_BLESS=1 cargo test -p plugin-api --test layout`.
+//! After a lawful addition: `BATON_BLESS=1 cargo test -p plugin-api@1.0.0 --test layout`.
 #![allow(clippy::unwrap_used, reason = "helpers of a test")]
 
 use std::fmt::Write as _;
