@@ -40,7 +40,7 @@ impl Voice {
         }
     }
 
-    /// Sets the turn's one status message; a later text edits it. Returns whether a message is standing now.
+    /// Sets the turn's one status message; a later text edits it.
     pub async fn status(&mut self, text: &str) {
         if self.status.as_deref() != Some(text) {
             self.status = Some(text.to_owned());

@@ -5,11 +5,7 @@ use std::time::Duration;
 use gateway_core::message::{Content, Origin};
 use providers::Permissions;
 use providers::scripted::Act;
-use support::World;
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
-}
+use support::{World, says};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_of_one_conversation_never_overlap_and_the_second_is_told() {

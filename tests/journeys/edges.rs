@@ -9,11 +9,7 @@ use gateway_host::store::Lane;
 use jiff::SignedDuration;
 use providers::scripted::Act;
 use serde_json::json;
-use support::World;
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
-}
+use support::{World, says};
 
 fn refused(detail: &str) -> Act {
     Act::Fail(Failure::new(

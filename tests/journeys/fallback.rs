@@ -3,7 +3,7 @@
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use jiff::SignedDuration;
 use providers::scripted::Act;
-use support::World;
+use support::{World, says};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -14,10 +14,6 @@ fn limited(world: &World, kind: FailureKind, reset: Option<SignedDuration>) -> V
             .retry_at(at)
             .window(Some("five_hour".into())),
     )]
-}
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,16 +7,12 @@ use gateway_core::message::{Content, Origin};
 use jiff::SignedDuration;
 use providers::scripted::Act;
 use serde_json::json;
-use support::World;
+use support::{World, says};
 
 const CARRIES: &str = "[RESUMED TURN — the previous turn was cut by";
 
 fn refused(kind: FailureKind) -> Act {
     Act::Fail(Failure::new(kind, FailureScope::Account, "refused"))
-}
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
 }
 
 /// A turn cut in the middle of its second tool call.

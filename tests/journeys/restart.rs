@@ -10,13 +10,9 @@ use gateway_core::route::Route;
 use gateway_host::store::Lane;
 use providers::scripted::Act;
 use serde_json::json;
-use support::World;
+use support::{World, says};
 
 const CARRIES: &str = "[RESUMED TURN — the previous turn was cut by";
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
-}
 
 fn refused() -> Act {
     Act::Fail(Failure::new(

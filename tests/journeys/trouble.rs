@@ -6,12 +6,8 @@ use gateway_core::message::ReplyOp;
 use gateway_host::store::fault::{Method, WRITES};
 use providers::scripted::Act;
 use serde_json::json;
-use support::World;
 use support::gateway::Rig;
-
-fn says(text: &str) -> Vec<Act> {
-    vec![Act::text(text), Act::Answer]
-}
+use support::{World, says};
 
 /// Runs `baton chat` without any input.
 fn chat(rig: &Rig) -> Output {

@@ -22,7 +22,7 @@ use gateway_host::store::sqlite::SqliteStore;
 use gateway_host::{Gateway, Parts};
 use jiff::{SignedDuration, Timestamp};
 use platforms::recording::{Record, Recording};
-use providers::scripted::Scripted;
+use providers::scripted::{Act, Scripted};
 use providers::{Permissions, SharedProvider};
 use serde_json::json;
 
@@ -359,6 +359,11 @@ impl World {
             gateway.shutdown().await;
         }
     }
+}
+
+/// A script that says this and is done.
+pub fn says(text: &str) -> Vec<Act> {
+    vec![Act::text(text), Act::Answer]
 }
 
 /// What a turn showed.
