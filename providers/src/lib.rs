@@ -23,12 +23,14 @@ pub use http::install_tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_core::event::Event;
 use gateway_core::failure::AttemptLimits;
 use gateway_core::ids::{AttemptId, ConversationId, ModelId, ProviderSessionId};
 use gateway_core::turn::AttemptEnd;
+use gateway_core::usage::Reading;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -163,6 +165,64 @@ pub enum Health {
     },
 }
 
+/// What a subscription's official surface tells about the room that is left.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Probed {
+    /// One per window the surface names; empty = it answered and named none.
+    pub readings: Vec<Reading>,
+    /// Who the login is, as far as this surface tells.
+    pub login: LoginFacts,
+}
+
+/// Who a login is, for finding out which logins draw on one allowance. `None` = not known; nothing is guessed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoginFacts {
+    /// The company that meters it (`anthropic`, `openai`, `opencode`, a host name).
+    pub upstream: Option<String>,
+    /// The company's own id of the account, organisation or workspace.
+    pub account_id: Option<String>,
+    /// What stays the same for as long as the login is the same, and is never an access token (those rotate): the host
+    /// keeps a keyed hash of it alone.
+    pub subject: Option<LoginSubject>,
+    pub email: Option<String>,
+    pub plan: Option<String>,
+}
+
+/// A stable subject of a login, which may be a secret (an API key): it is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LoginSubject(String);
+
+impl LoginSubject {
+    /// Wraps it.
+    pub fn new(subject: impl Into<String>) -> Self {
+        Self(subject.into())
+    }
+
+    /// The bytes to hash.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for LoginSubject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LoginSubject(…)")
+    }
+}
+
+/// Why a probe brought nothing. It says something about the surface asked, never about the subscription's quota.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProbeError {
+    /// There is no official surface, or this login cannot use it: asking again is useless.
+    #[error("no official surface tells this login's limits: {0}")]
+    Unsupported(String),
+    /// Asked too often. `retry_after` is what was stated; `None` = nothing was.
+    #[error("asked too often")]
+    Throttled { retry_after: Option<Duration> },
+    #[error("{0}")]
+    Failed(String),
+}
+
 /// One subscription, ready to run attempts.
 #[async_trait]
 pub trait Provider: Send + Sync + 'static {
@@ -180,6 +240,19 @@ pub trait Provider: Send + Sync + 'static {
     /// Refuses, by name, a permission level this provider cannot enforce. `Err` holds the sentence for the operator.
     fn check_permissions(&self, _permissions: Permissions) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Asks the official surface how much is left, within `limit`. Spends nothing, starts no turn.
+    ///
+    /// # Errors
+    /// When there is no such surface, or it did not tell.
+    async fn probe(&self, _limit: Duration) -> Result<Probed, ProbeError> {
+        Err(ProbeError::Unsupported("this provider has none".to_owned()))
+    }
+
+    /// Who the login is, from its settings and its own files; nothing is dialled and nothing is started.
+    async fn login(&self) -> LoginFacts {
+        LoginFacts::default()
     }
 
     /// Looks at binary, version and login without spending anything.

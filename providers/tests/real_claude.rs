@@ -1,7 +1,4 @@
 //! The real Claude Code against a model API on loopback. Each test is one or two runs of the program.
-//!
-//! The program is `BATON_TEST_CLAUDE`, or what `npm install` left under `<workspace>/.tools`. Without it a test says
-//! SKIPPED and why; with `BATON_REQUIRE_REAL=1` it fails instead.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -10,10 +7,11 @@
 )]
 
 mod mock;
+mod real;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,30 +27,6 @@ use providers::{AttemptHandle, AttemptRequest, Exchange, Health, Permissions, Pr
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-fn program() -> Option<PathBuf> {
-    let installed = |arch: &str| {
-        let package =
-            format!("../.tools/node_modules/@anthropic-ai/claude-code-linux-{arch}/claude");
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(package)
-    };
-    let named = std::env::var_os("BATON_TEST_CLAUDE").map(PathBuf::from);
-    let found = named
-        .into_iter()
-        .chain(["x64", "arm64"].map(installed))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        let reason =
-            "no Claude Code: BATON_TEST_CLAUDE is not set and .tools/node_modules has none";
-        assert_ne!(
-            std::env::var("BATON_REQUIRE_REAL").as_deref(),
-            Ok("1"),
-            "{reason}"
-        );
-        println!("SKIPPED: {reason}");
-    }
-    found
-}
-
 /// One login, one working directory, one model API.
 struct World {
     mock: Mock,
@@ -67,7 +41,7 @@ impl World {
     }
 
     async fn with_token(replies: Vec<Reply>, logged_in: bool) -> Option<Self> {
-        let binary = program()?;
+        let binary = real::claude()?;
         let mock = Mock::start(replies).await;
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();

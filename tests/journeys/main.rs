@@ -17,6 +17,8 @@ mod fallback;
 mod handoff;
 mod plugins;
 mod power_loss;
+#[path = "../../providers/tests/real/mod.rs"]
+mod real;
 mod real_claude;
 mod restart;
 mod soak;

@@ -1,8 +1,7 @@
 //! The real Claude Code through the whole gateway, its model API on loopback: a turn cut by the plan's limit in the middle
 //! of a tool call is sealed, and the next turn, on another subscription, carries it once.
 //!
-//! Without the program (`BATON_TEST_CLAUDE`, or `.tools/node_modules` of the workspace) a test says SKIPPED; with
-//! `BATON_REQUIRE_REAL=1` it fails. What the provider does by itself is tested in `providers/tests/real_claude.rs`.
+//! What the provider does by itself is tested in `providers/tests/real_claude.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,30 +30,6 @@ use support::{SURFACE, Shown, baton, shown};
 
 const CARRIES: &str = "[RESUMED TURN — the previous turn was cut by";
 
-fn program() -> Option<PathBuf> {
-    let installed = |arch: &str| {
-        let package =
-            format!("../.tools/node_modules/@anthropic-ai/claude-code-linux-{arch}/claude");
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(package)
-    };
-    let named = std::env::var_os("BATON_TEST_CLAUDE").map(PathBuf::from);
-    let found = named
-        .into_iter()
-        .chain(["x64", "arm64"].map(installed))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        let reason =
-            "no Claude Code: BATON_TEST_CLAUDE is not set and .tools/node_modules has none";
-        assert_ne!(
-            std::env::var("BATON_REQUIRE_REAL").as_deref(),
-            Ok("1"),
-            "{reason}"
-        );
-        println!("SKIPPED: {reason}");
-    }
-    found
-}
-
 /// A gateway whose first route is the real program and whose second is a script.
 struct World {
     gateway: Gateway,
@@ -69,7 +44,7 @@ struct World {
 impl World {
     /// `None` = skipped.
     async fn new() -> Option<Self> {
-        let binary = program()?;
+        let binary = crate::real::claude()?;
         providers::install_tls();
         let home = tempfile::tempdir().expect("a temporary home");
         let root = home.path().canonicalize().expect("it was just made");

@@ -156,7 +156,7 @@ impl SubscriptionSettings {
         match &self.provider {
             ProviderSettings::Anthropic { key, .. } => Some(key),
             ProviderSettings::OpenAi { key, .. } => key.as_ref(),
-            ProviderSettings::Claude { .. } | ProviderSettings::Scripted => None,
+            ProviderSettings::Cli { .. } | ProviderSettings::Scripted => None,
         }
     }
 
@@ -169,7 +169,7 @@ impl SubscriptionSettings {
 impl SubscriptionSettings {
     /// Values of the `env` table whose names sound like a secret.
     pub fn written_secrets(&self) -> Vec<String> {
-        let ProviderSettings::Claude { env, .. } = &self.provider else {
+        let ProviderSettings::Cli { env, .. } = &self.provider else {
             return Vec::new();
         };
         let secret = env.iter().filter(|(name, _)| problem::sounds_secret(name));
@@ -180,8 +180,10 @@ impl SubscriptionSettings {
 /// What a provider needs to be built; owned by its own folder in `providers`.
 #[derive(Debug, Clone)]
 pub enum ProviderSettings {
-    /// `provider = "claude"`.
-    Claude {
+    /// `provider = "claude"`, `"codex"` or `"opencode"`: an official program with its own login.
+    Cli {
+        program: Program,
+        /// The program's own config directory; `None` = its default.
         home: Option<PathBuf>,
         binary: Option<PathBuf>,
         env: BTreeMap<String, String>,
@@ -201,6 +203,28 @@ pub enum ProviderSettings {
     },
     /// Plays a script; tests and the demo only, never accepted from a file.
     Scripted,
+}
+
+/// The programs that are driven with the login they keep themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Program {
+    Claude,
+    Codex,
+    OpenCode,
+}
+
+impl Program {
+    /// Every program there is.
+    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::OpenCode];
+
+    /// Its name in the configuration and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::OpenCode => "opencode",
+        }
+    }
 }
 
 /// USD per million tokens.

@@ -14,8 +14,8 @@ use super::problem::{Problem, Problems, Spot, sounds_secret};
 use super::show::Places;
 use super::written::{self, BillingName, ProviderName, Written};
 use super::{
-    Environment, PluginFile, PluginUse, Price, ProfileSettings, ProviderSettings, RootPath,
-    SecretRef, Settings, SubscriptionSettings, duration, secret::SecretError,
+    Environment, PluginFile, PluginUse, Price, ProfileSettings, Program, ProviderSettings,
+    RootPath, SecretRef, Settings, SubscriptionSettings, duration, secret::SecretError,
 };
 
 pub(super) const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -111,7 +111,8 @@ impl Resolver<'_> {
         path: &KeyPath,
     ) -> Option<SubscriptionSettings> {
         let Some(provider) = written.provider else {
-            let hint = "add provider = \"claude\", \"anthropic\" or \"openai\"";
+            let hint =
+                "add provider = \"claude\", \"codex\", \"opencode\", \"anthropic\" or \"openai\"";
             self.missing(&path.join("provider"), "the provider is missing", hint);
             return None;
         };
@@ -129,7 +130,7 @@ impl Resolver<'_> {
             );
         }
         let default = match provider {
-            ProviderName::Claude => Billing::Plan,
+            ProviderName::Claude | ProviderName::Codex | ProviderName::Opencode => Billing::Plan,
             ProviderName::Anthropic | ProviderName::Openai => Billing::Metered,
         };
         Some(SubscriptionSettings {
@@ -143,7 +144,9 @@ impl Resolver<'_> {
                 BillingName::Metered => Billing::Metered,
             }),
             provider: match provider {
-                ProviderName::Claude => self.claude(written, path)?,
+                ProviderName::Claude => self.cli(Program::Claude, written, path)?,
+                ProviderName::Codex => self.cli(Program::Codex, written, path)?,
+                ProviderName::Opencode => self.cli(Program::OpenCode, written, path)?,
                 ProviderName::Anthropic => self.anthropic(written, path)?,
                 ProviderName::Openai => self.openai(written, path)?,
             },
@@ -157,11 +160,12 @@ impl Resolver<'_> {
         written: &written::Subscription,
         path: &KeyPath,
     ) {
-        use ProviderName::{Anthropic, Claude, Openai};
+        use ProviderName::{Anthropic, Claude, Codex, Openai, Opencode};
+        const CLIS: &[ProviderName] = &[Claude, Codex, Opencode];
         let table: [(&str, bool, &[ProviderName]); 8] = [
-            ("home", written.home.is_some(), &[Claude]),
-            ("binary", written.binary.is_some(), &[Claude]),
-            ("env", written.env.is_some(), &[Claude]),
+            ("home", written.home.is_some(), CLIS),
+            ("binary", written.binary.is_some(), CLIS),
+            ("env", written.env.is_some(), CLIS),
             ("base_url", written.base_url.is_some(), &[Anthropic, Openai]),
             ("key_env", written.key_env.is_some(), &[Anthropic, Openai]),
             ("key_file", written.key_file.is_some(), &[Anthropic, Openai]),
@@ -181,8 +185,9 @@ impl Resolver<'_> {
         }
     }
 
-    fn claude(
+    fn cli(
         &mut self,
+        program: Program,
         written: &written::Subscription,
         path: &KeyPath,
     ) -> Option<ProviderSettings> {
@@ -194,7 +199,8 @@ impl Resolver<'_> {
         }
         let home = self.optional_path(written.home.as_deref(), &path.join("home"));
         let binary = self.optional_path(written.binary.as_deref(), &path.join("binary"));
-        Some(ProviderSettings::Claude {
+        Some(ProviderSettings::Cli {
+            program,
             home: home.ok()?,
             binary: binary.ok()?,
             env,

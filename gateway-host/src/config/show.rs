@@ -93,7 +93,7 @@ impl Table<'_> {
     fn subscription(&mut self, subscription: &SubscriptionSettings) {
         let section = KeyPath::of(&["subscriptions", subscription.id.as_str()]);
         let provider = match &subscription.provider {
-            ProviderSettings::Claude { .. } => "claude",
+            ProviderSettings::Cli { program, .. } => program.word(),
             ProviderSettings::Anthropic { .. } => "anthropic",
             ProviderSettings::OpenAi { .. } => "openai",
             ProviderSettings::Scripted => "scripted",
@@ -106,7 +106,9 @@ impl Table<'_> {
         self.row(&section, "slug", json!(subscription.slug.as_str()));
         self.row(&section, "billing", json!(billing));
         match &subscription.provider {
-            ProviderSettings::Claude { home, binary, env } => {
+            ProviderSettings::Cli {
+                home, binary, env, ..
+            } => {
                 self.some(&section, "home", home.as_deref().map(path));
                 self.some(&section, "binary", binary.as_deref().map(path));
                 for (name, value) in env {

@@ -32,11 +32,11 @@ pub(super) struct Subscription {
     pub slug: Option<String>,
     /// "plan" or "metered"; default: plan for the CLIs, metered for anthropic and openai.
     pub billing: Option<BillingName>,
-    /// claude: the CLI's own config directory; default: the CLI's default.
+    /// claude, codex, opencode: the CLI's own config directory; default: the CLI's default.
     pub home: Option<String>,
-    /// claude: the program to run; default: the one in PATH.
+    /// claude, codex, opencode: the program to run; default: the one in PATH.
     pub binary: Option<String>,
-    /// claude: variables set for the CLI beside the allow-listed ones.
+    /// claude, codex, opencode: variables set for the CLI beside the allow-listed ones.
     pub env: Option<BTreeMap<String, String>>,
     /// anthropic, openai: where the API is.
     pub base_url: Option<String>,
@@ -55,6 +55,8 @@ pub(super) struct Subscription {
 #[serde(rename_all = "lowercase")]
 pub(super) enum ProviderName {
     Claude,
+    Codex,
+    Opencode,
     Anthropic,
     Openai,
 }
@@ -64,6 +66,8 @@ impl ProviderName {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
             Self::Anthropic => "anthropic",
             Self::Openai => "openai",
         }
