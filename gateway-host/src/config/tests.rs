@@ -71,7 +71,7 @@ env = ["x"]
 chain = ["a/opus", 7]
 plugins = { quota = { enabled = "yes", budget_ms = { on_walk = -1 } } }
 "##,
-        r##"error: subscriptions.a.provider: expected one of claude, anthropic, openai, found a number
+        r##"error: subscriptions.a.provider: expected one of claude, codex, opencode, anthropic, openai, found a number
  --> /r/config.toml:2:12
   |
 2 | provider = 3
@@ -110,7 +110,7 @@ billing = "free"
 chain = ["a/opus"]
 permissions = "readonly"
 "##,
-        r##"error: subscriptions.a.provider: "cluade" is not one of claude, anthropic, openai (did you mean "claude"?)
+        r##"error: subscriptions.a.provider: "cluade" is not one of claude, codex, opencode, anthropic, openai (did you mean "claude"?)
  --> /r/config.toml:2:12
   |
 2 | provider = "cluade"
@@ -217,7 +217,7 @@ chain = ["a/opus"]
   |
 1 | [subscriptions.a]
   |                ^
-  = next: add provider = "claude", "anthropic" or "openai""##,
+  = next: add provider = "claude", "codex", "opencode", "anthropic" or "openai""##,
     ),
     (
         "names_that_differ_in_case",
