@@ -176,10 +176,13 @@ impl Resolver<'_> {
             if is_written && !readers.contains(&provider) {
                 let readers: Vec<&str> = readers.iter().map(|reader| reader.word()).collect();
                 let message = format!("provider = {:?} does not read {key}", provider.word());
-                let hint = format!(
-                    "{key} belongs to provider {}; take it out",
-                    readers.join(" or ")
-                );
+                let readers = match readers.split_last() {
+                    Some((last, rest)) if !rest.is_empty() => {
+                        format!("{} or {last}", rest.join(", "))
+                    }
+                    _ => readers.concat(),
+                };
+                let hint = format!("{key} belongs to provider {readers}; take it out");
                 self.error(&path.join(key), message, &hint);
             }
         }

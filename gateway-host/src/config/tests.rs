@@ -360,7 +360,7 @@ error: subscriptions.b.home: provider = "openai" does not read home
   |
 8 | home = "~/x"
   |        ^^^^^
-  = next: home belongs to provider claude; take it out
+  = next: home belongs to provider claude, codex or opencode; take it out
 
 error: subscriptions.b.max_tokens: provider = "openai" does not read max_tokens
  --> /r/config.toml:9:14
