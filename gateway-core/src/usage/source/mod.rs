@@ -9,9 +9,13 @@
 //! (credits, overage, extra usage) becomes a window of scope `Spend`, which blocks nobody by itself.
 //! What a reading means for a turn is decided elsewhere ([`blocking`](super::blocking), [`plan`](crate::plan)).
 
+pub mod claude;
 pub mod codex;
 mod fields;
+pub mod glm;
 mod headers;
+pub mod kimi;
+pub mod minimax;
 pub mod opencode_go;
 mod span;
 
