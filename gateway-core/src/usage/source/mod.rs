@@ -11,12 +11,17 @@
 
 pub mod claude;
 pub mod codex;
+pub mod copilot;
+pub mod cursor;
 mod fields;
+pub mod gemini;
 pub mod glm;
+pub mod grok;
 mod headers;
 pub mod kimi;
 pub mod minimax;
 pub mod opencode_go;
+pub mod openrouter;
 mod span;
 
 use jiff::{SignedDuration, Timestamp};
