@@ -149,3 +149,45 @@ pub(super) fn status(word: &str) -> WindowStatus {
         _ => WindowStatus::Unknown,
     }
 }
+
+/// A wait in seconds as programs and people write it: `6m0s`, `88ms`, `1h 5m`, `5 hours`, `in 3 days`. The whole text must be
+/// one; a bare number is not.
+pub(super) fn wait(text: &str) -> Option<f64> {
+    let mut rest = text.trim();
+    rest = rest.strip_prefix("in ").unwrap_or(rest);
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let (number, after) = cut(rest, |c| c.is_ascii_digit() || c == '.');
+        let (unit, after) = cut(after.trim_start(), char::is_alphabetic);
+        seconds += number.parse::<f64>().ok()? * unit_seconds(unit)?;
+        rest = after.trim_start_matches([' ', ',']);
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
+    }
+    (seconds > 0.0).then_some(seconds)
+}
+
+fn cut(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !keep(c)).unwrap_or(text.len()))
+}
+
+fn unit_seconds(unit: &str) -> Option<f64> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "ms" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
+/// An instant in any form, a date (its beginning in UTC), or a wait in words.
+pub(super) fn reset_words(origin: &Origin<'_>, value: &Value) -> Option<Timestamp> {
+    let words = || {
+        let text = value.as_str()?.trim();
+        let midnight = || reset(origin, &Value::from(format!("{text}T00:00:00Z")));
+        wait(text).map_or_else(midnight, |wait| origin.after(wait))
+    };
+    reset(origin, value).or_else(words)
+}

@@ -18,10 +18,13 @@ pub mod gemini;
 pub mod glm;
 pub mod grok;
 mod headers;
+pub mod hub;
 pub mod kimi;
+pub mod login;
 pub mod minimax;
 pub mod opencode_go;
 pub mod openrouter;
+pub mod ratelimit_headers;
 mod span;
 
 use jiff::{SignedDuration, Timestamp};
