@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::scenario::{self, text};
@@ -18,7 +18,7 @@ use crate::ids::SubscriptionId;
 use crate::plan::{GateSettings, WindowView};
 use crate::usage::blocking::{MAX_AHEAD_MS, MAX_RESET_MS, blocked_until_ms, refuses};
 use crate::usage::scope::{self, Reach};
-use crate::usage::source::{Headers, Origin, claude, codex, copilot, detect, ratelimit_headers};
+use crate::usage::source::{Headers, Origin, detect};
 use crate::usage::{Reading, ReadingSource, WindowScope, WindowStatus, merge, portal};
 
 /// Members of the line that describe the question and hold no payload.
@@ -35,46 +35,72 @@ const ASIDE: [&str; 10] = [
     "title",
 ];
 
+/// Parts of the names of members that hold what the question is about; others hold what was known before.
+const ASKED: [&str; 6] = ["snapshot", "event", "headers", "usage", "body", "response"];
+
 /// Answers one line.
 pub(super) fn verdict(line: &Value) -> Result<Value, String> {
     if !line.get("id").is_some_and(Value::is_string) {
         return Err("`id` is missing or not a string".to_owned());
     }
     let now = scenario::now(line)?;
-    let readings = readings(line, now)?;
-    let newest = merge::newest(readings, now);
-    let mut answer = Case::of(&newest, text(line, "model"), now).judge();
+    let said = said(line, now)?;
+    let newest = merge::newest(said.readings, now);
+    let mut answer = Case::of(&newest, text(line, "model"), now).judge(&said.names);
     if let Some(object) = answer.as_object_mut() {
         object.insert("id".to_owned(), line.get("id").cloned().unwrap_or_default());
     }
     Ok(answer)
 }
 
-fn readings(line: &Value, now: Timestamp) -> Result<Vec<Reading>, String> {
+/// What the line says: readings, and the names its windows have there.
+#[derive(Default)]
+struct Said {
+    readings: Vec<Reading>,
+    names: Vec<(String, f64)>,
+}
+
+fn said(line: &Value, now: Timestamp) -> Result<Said, String> {
     let members = line.as_object().into_iter().flatten();
     let payloads = members.filter(|(name, _)| !ASIDE.contains(&name.as_str()));
-    let mut any = false;
-    let mut found = Vec::new();
+    let (mut any, mut asked, mut beside) = (false, Said::default(), Said::default());
     for (name, payload) in payloads {
         any = true;
-        found.extend(read(name, payload, line, now));
+        let known = ASKED.iter().any(|word| name.contains(word));
+        read(
+            name,
+            payload,
+            line,
+            now,
+            if known { &mut asked } else { &mut beside },
+        );
     }
-    if any {
-        Ok(found)
-    } else {
-        Err("no payload: give `snapshot`, `event` or `headers`".to_owned())
+    if !any {
+        return Err("no payload: give `snapshot`, `event` or `headers`".to_owned());
     }
+    if asked.readings.is_empty() {
+        return Ok(beside);
+    }
+    // A mark kept from earlier counts only if it is the newer evidence.
+    let newest = asked
+        .readings
+        .iter()
+        .map(|reading| reading.observed_at)
+        .max();
+    let newer = |reading: &Reading| Some(reading.observed_at) > newest;
+    asked
+        .readings
+        .extend(beside.readings.into_iter().filter(newer));
+    Ok(asked)
 }
 
 /// Reads one member of the line. A reading that carries no time was made now.
-fn read(name: &str, payload: &Value, line: &Value, now: Timestamp) -> Vec<Reading> {
+fn read(name: &str, payload: &Value, line: &Value, now: Timestamp, into: &mut Said) {
     let id = SubscriptionId::new(subscription(line).unwrap_or("this"));
-    let stamps = [line, payload].map(|value| value.as_object().and_then(detect::stamp));
-    let stated = stamps.into_iter().flatten().next();
-    let arrives = name == "event" || name.contains("headers");
+    let arrives = name.contains("event") || name.contains("headers");
     let origin = Origin {
         subscription: &id,
-        observed_at: stated.or(arrives.then_some(now)),
+        observed_at: stamp(line, payload, now).or(arrives.then_some(now)),
         source: match name {
             "event" => ReadingSource::Event,
             _ if arrives => ReadingSource::Header,
@@ -82,27 +108,41 @@ fn read(name: &str, payload: &Value, line: &Value, now: Timestamp) -> Vec<Readin
         },
     };
     let mut readings = if name.contains("headers") {
-        headers(payload, line, &origin)
+        detect::headers(&Headers::of_json(payload), text(line, "model"), &origin)
     } else {
         registry(payload, line, now).unwrap_or_else(|| detect::readings(payload, &origin))
     };
+    let is_stale = payload.get("stale").and_then(Value::as_bool) == Some(true);
     for reading in &mut readings {
-        reading.observed_at = reading.observed_at.or(Some(now));
+        // What calls itself stale has no time we could trust.
+        reading.observed_at = reading.observed_at.or(Some(now)).filter(|_| !is_stale);
     }
-    readings
+    into.names.extend(detect::names(payload, &origin));
+    into.readings.extend(readings);
 }
 
-fn headers(payload: &Value, line: &Value, origin: &Origin<'_>) -> Vec<Reading> {
-    let headers = Headers::of_json(payload);
-    let mut found = claude::headers(&headers, origin);
-    found.extend(codex::headers(&headers, origin));
-    found.extend(copilot::headers(&headers, origin));
-    found.extend(ratelimit_headers::readings(
-        &headers,
-        text(line, "model"),
-        origin,
-    ));
-    found
+/// When the payload was true: its own stamp, the line's, or its stated age.
+fn stamp(line: &Value, payload: &Value, now: Timestamp) -> Option<Timestamp> {
+    const AGES: [(&str, f64); 6] = [
+        ("age_s", 1.0),
+        ("age_seconds", 1.0),
+        ("ageSeconds", 1.0),
+        ("age_ms", 0.001),
+        ("age_minutes", 60.0),
+        ("age_hours", 3_600.0),
+    ];
+    let age = |value: &Value| {
+        let (name, each) = AGES.iter().find(|(name, _)| value.get(name).is_some())?;
+        let age = SignedDuration::try_from_secs_f64(value.get(name)?.as_f64()? * each).ok()?;
+        now.checked_sub(age).ok()
+    };
+    let of = |value: &Value| {
+        value
+            .as_object()
+            .and_then(detect::stamp)
+            .or_else(|| age(value))
+    };
+    of(payload).or_else(|| of(line))
 }
 
 /// A whole registry file: the account the line names, or the only one.
@@ -159,7 +199,7 @@ impl<'r> Case<'r> {
         }
     }
 
-    fn judge(&self) -> Value {
+    fn judge(&self, names: &[(String, f64)]) -> Value {
         let (verdict, retry_at, reason) = match self.blocked() {
             Some((until_ms, Holds::Account)) => {
                 ("skip", Some(until_ms), self.blocking_words(until_ms))
@@ -176,7 +216,7 @@ impl<'r> Case<'r> {
             "id": null,
             "verdict": verdict,
             "retry_at": retry_at.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
-            "used_percent": self.used_percent(),
+            "used_percent": self.used_percent(names),
             "reason": reason,
         })
     }
@@ -264,6 +304,9 @@ impl<'r> Case<'r> {
                 "{name}: refused, but no believable reset is stated"
             ));
         }
+        if reading.resets_at.is_some_and(|at| at <= self.now) {
+            return Some(format!("{name} has reset since the reading"));
+        }
         let silent = view.used_pct.is_none() && view.status == WindowStatus::Unknown;
         silent.then(|| format!("{name}: how much is used is unknown"))
     }
@@ -296,34 +339,37 @@ impl<'r> Case<'r> {
     }
 
     fn room(&self) -> String {
-        let now_ms = self.now.as_millisecond();
-        let near = |reading: &&Reading| {
-            refuses(reading.status, reading.used_pct) && reading.resets_at.is_some()
+        let spent = |reading: &&Reading| {
+            let ahead = reading.resets_at.is_some_and(|at| at > self.now);
+            ahead && refuses(reading.status, reading.used_pct)
         };
-        match self.relevant().find(near) {
-            Some(reading)
-                if reading
-                    .resets_at
-                    .is_some_and(|at| at.as_millisecond() <= now_ms) =>
-            {
-                format!("{} has reset since", reading.window)
-            }
-            Some(reading) => format!(
-                "{}: the reset is too near to be worth a skip",
-                reading.window
-            ),
-            None => "no window is spent".to_owned(),
-        }
+        let near = self.relevant().find(spent);
+        near.map_or_else(
+            || "no window is spent".to_owned(),
+            |reading| {
+                format!(
+                    "{}: the reset is too near to be worth a skip",
+                    reading.window
+                )
+            },
+        )
     }
 
     /// What is used by window, as far as it is known and not voided by a reset since.
-    fn used_percent(&self) -> Value {
+    ///
+    /// A window that the payload calls differently from the registry stands there under both names.
+    fn used_percent(&self, names: &[(String, f64)]) -> Value {
         let mut used = Map::new();
         for reading in self.readings {
             let over = reading.resets_at.is_some_and(|at| at <= self.now);
-            if let Some(percent) = reading.used_pct.filter(|_| !over) {
-                used.entry(label(reading))
-                    .or_insert_with(|| number(percent));
+            let Some(percent) = reading.used_pct.filter(|_| !over) else {
+                continue;
+            };
+            used.entry(label(reading))
+                .or_insert_with(|| number(percent));
+            let same = |share: f64| (share - percent).abs() < 0.01;
+            for (name, _) in names.iter().filter(|(_, share)| same(*share)) {
+                used.entry(name.clone()).or_insert_with(|| number(percent));
             }
         }
         Value::Object(used)
@@ -337,7 +383,7 @@ fn label(reading: &Reading) -> String {
         Some(WindowScope::Model(part) | WindowScope::Bucket(part))
             if window != part
                 && !window.starts_with("seven_day_")
-                && !window.ends_with(part.as_str()) =>
+                && !window.to_lowercase().contains(&part.to_lowercase()) =>
         {
             format!("{window}:{part}")
         }
@@ -366,3 +412,6 @@ fn number(percent: f64) -> Value {
         json!(percent)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,9 +61,23 @@ pub fn rate_limit_info(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         if overage_is_refused(info) {
             reading.status = WindowStatus::Rejected;
         }
+        // Refused for lack of money beyond the plan is refused: the plan's own windows were spent before.
+        if reading.status == WindowStatus::Rejected && reading.scope == Some(WindowScope::Spend) {
+            reading.scope = Some(WindowScope::Account);
+        }
         readings.push(reading);
     }
     readings
+}
+
+/// Whether an event's own word is a refusal of the request it came with.
+pub fn is_rejected(info: &Value) -> bool {
+    text_of(info, &["status"]).map(status) == Some(WindowStatus::Rejected)
+}
+
+/// When an event says that the window it is about opens again.
+pub fn resets_at(info: &Value, origin: &Origin<'_>) -> Option<Timestamp> {
+    fields::reset_of(origin, info, &["resetsAt"], &[])
 }
 
 /// Reads `anthropic-ratelimit-unified-*`. `anthropic-ratelimit-tokens-*` and its kin are minute budgets and no windows.

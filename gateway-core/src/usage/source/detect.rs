@@ -1,11 +1,11 @@
 //! Which source a payload is from, told by its shape: for `baton explain usage`, where nobody names it. Providers always do.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::generic::{self, Unit};
 use super::{
-    Origin, claude, codex, copilot, cursor, fields, gemini, glm, grok, hub, kimi, minimax,
-    opencode_go, openrouter,
+    Headers, Origin, claude, codex, copilot, cursor, fields, gemini, glm, grok, hub, kimi, minimax,
+    opencode_go, openrouter, ratelimit_headers,
 };
 use crate::usage::{Reading, lenient};
 
@@ -29,12 +29,16 @@ fn unwrap(payload: &Value, origin: &Origin<'_>, wraps: usize) -> Vec<Reading> {
             _ => Vec::new(),
         };
     }
+    if is_headers(payload) {
+        return headers(&Headers::of_json(payload), None, origin);
+    }
     let known = known(payload, origin);
     if !known.is_empty() {
         return known;
     }
-    const WRAPPERS: [&str; 9] = [
-        "params", "result", "response", "payload", "body", "data", "info", "snapshot", "event",
+    const WRAPPERS: [&str; 10] = [
+        "headers", "params", "result", "response", "payload", "body", "data", "info", "snapshot",
+        "event",
     ];
     if wraps > 0 {
         for inner in WRAPPERS.iter().filter_map(|name| payload.get(name)) {
@@ -88,6 +92,8 @@ fn known(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         || has("/additional_rate_limits")
     {
         codex::usage(payload, origin)
+    } else if object("/primary_window") || object("/secondary_window") {
+        codex::usage(&json!({ "rate_limit": payload }), origin)
     } else if is_codex_snapshot(payload) {
         codex::rate_limits(payload, origin)
     } else if has("/quota_snapshots") || has("/limited_user_quotas") {
@@ -140,6 +146,33 @@ fn known(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
     } else {
         Vec::new()
     }
+}
+
+/// Reads the headers of an answer, whoever it is from.
+pub fn headers(headers: &Headers, model: Option<&str>, origin: &Origin<'_>) -> Vec<Reading> {
+    let mut found = claude::headers(headers, origin);
+    found.extend(codex::headers(headers, origin));
+    found.extend(copilot::headers(headers, origin));
+    found.extend(ratelimit_headers::readings(headers, model, origin));
+    found
+}
+
+fn is_headers(payload: &Value) -> bool {
+    const NAMES: [&str; 4] = [
+        "anthropic-ratelimit-",
+        "x-codex-",
+        "x-ratelimit-",
+        "x-quota-snapshot-",
+    ];
+    let members = payload.as_object().into_iter().flatten();
+    members
+        .map(|(name, _)| name.to_ascii_lowercase())
+        .any(|name| NAMES.iter().any(|prefix| name.starts_with(prefix)))
+}
+
+/// What the payload calls its windows itself, each with the share stated there.
+pub fn names(payload: &Value, origin: &Origin<'_>) -> Vec<(String, f64)> {
+    generic::names(payload, unit(payload), origin)
 }
 
 fn is_codex_snapshot(payload: &Value) -> bool {

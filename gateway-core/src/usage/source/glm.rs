@@ -51,7 +51,11 @@ fn window(row: &Value, origin: &Origin<'_>) -> Option<Reading> {
 }
 
 fn minutes(row: &Value) -> Option<u32> {
-    let each = match number_of(row, &["unit"])? {
+    let Some(unit) = number_of(row, &["unit"]) else {
+        // The first generation told no unit and had one window of tokens.
+        return (text_of(row, &["type"]) == Some("TOKENS_LIMIT")).then_some(span::SESSION);
+    };
+    let each = match unit {
         3.0 => 60,
         5.0 => span::MONTH,
         6.0 => span::WEEK,

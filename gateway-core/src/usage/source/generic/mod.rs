@@ -31,9 +31,21 @@ pub fn readings(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Vec<Reading
     let mut walk = Walk {
         unit,
         found: Vec::new(),
+        names: Vec::new(),
     };
     walk.look(payload, &Place::root(origin));
     walk.found
+}
+
+/// What the payload itself calls its windows, each with the share it states there.
+pub fn names(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Vec<(String, f64)> {
+    let mut walk = Walk {
+        unit,
+        found: Vec::new(),
+        names: Vec::new(),
+    };
+    walk.look(payload, &Place::root(origin));
+    walk.names
 }
 
 /// The unit of the shares that do not state one, told by all of them together.
@@ -50,6 +62,8 @@ struct Place<'a> {
     model: Option<String>,
     /// Money, which gates nothing.
     spend: bool,
+    /// A reset stated further up, which holds for windows that state none.
+    resets_at: Option<Timestamp>,
     depth: usize,
 }
 
@@ -60,6 +74,7 @@ impl<'a> Place<'a> {
             name: String::new(),
             model: None,
             spend: false,
+            resets_at: None,
             depth: 0,
         }
     }
@@ -74,6 +89,7 @@ impl<'a> Place<'a> {
                 self.model.clone()
             },
             spend: self.spend || naming::is_spend(name),
+            resets_at: self.resets_at,
             depth: self.depth + 1,
             origin: self.origin,
         }
@@ -88,6 +104,7 @@ impl<'a> Place<'a> {
 struct Walk {
     unit: Unit,
     found: Vec<Reading>,
+    names: Vec<(String, f64)>,
 }
 
 impl Walk {
@@ -111,7 +128,17 @@ impl Walk {
     }
 
     fn object(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
-        self.window(object, place);
+        if self.window(object, place) {
+            // Its reset is its own.
+            self.parts(object, place);
+        } else {
+            let mut place = place.clone();
+            place.resets_at = moment::reset(object, &place.origin).or(place.resets_at);
+            self.parts(object, &place);
+        }
+    }
+
+    fn parts(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
         for (prefix, group) in naming::groups(object) {
             self.window(&group, &place.under(prefix));
         }
@@ -122,23 +149,35 @@ impl Walk {
         }
     }
 
-    fn window(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
+    /// Whether the object is a window, or would be if its slot were in use.
+    fn window(&mut self, object: &Map<String, Value>, place: &Place<'_>) -> bool {
         if share::is_unlimited(object) || is_placeholder(object) {
-            return;
+            return true;
         }
         let used = share::used(object, self.unit);
         let status = share::status(object);
-        let resets_at = moment::reset(object, &place.origin);
-        let lone = used.is_none() && (status != WindowStatus::Rejected);
-        if lone && !(share::is_stated(object) && resets_at.is_some()) {
-            return;
+        let own_reset = moment::reset(object, &place.origin);
+        let silent = used.is_none() && status != WindowStatus::Rejected;
+        if silent && !(share::is_stated(object) && own_reset.is_some()) {
+            return false;
         }
-        let reading = reading(object, place, used, status, resets_at);
-        let again =
-            |known: &Reading| known.window == reading.window && known.scope == reading.scope;
+        let reading = reading(object, place, used, status, own_reset.or(place.resets_at));
+        if let Some(used) = used {
+            let name = naming::own_name_of(object).unwrap_or(&place.name);
+            let name = naming::short(name);
+            if !name.is_empty() {
+                self.names.push((name, used));
+            }
+        }
+        let again = |known: &Reading| {
+            known.window == reading.window
+                && known.scope == reading.scope
+                && known.observed_at == reading.observed_at
+        };
         if !self.found.iter().any(again) {
             self.found.push(reading);
         }
+        true
     }
 }
 
@@ -160,7 +199,7 @@ fn reading(
         .or_else(|| naming::length(name));
     let model = naming::model(object)
         .map(str::to_owned)
-        .or_else(|| naming::model_in(name))
+        .or_else(|| naming::model_in(name, object))
         .or_else(|| place.model.clone());
     let scope = match (place.spend || naming::is_spend(name), model) {
         (true, _) => WindowScope::Spend,

@@ -7,7 +7,10 @@ use super::naming::{self, plain};
 use crate::usage::instant;
 use crate::usage::source::{Origin, fields};
 
-const ENDS: [&str; 16] = [
+const ENDS: [&str; 19] = [
+    "enddate",
+    "nextrefreshtime",
+    "refreshesat",
     "endtime",
     "endsat",
     "endat",
@@ -25,7 +28,9 @@ const ENDS: [&str; 16] = [
     "recoversat",
     "end",
 ];
-const STAMPS: [&str; 18] = [
+const STAMPS: [&str; 20] = [
+    "at",
+    "lastobservedat",
     "observedat",
     "checkedat",
     "fetchedat",

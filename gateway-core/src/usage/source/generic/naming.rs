@@ -56,30 +56,42 @@ const PREFIXES: [&str; 16] = [
     "interval",
 ];
 
-/// Members of an object by the window their names begin with, without the prefix: `weekly_percent: 3` is a window `weekly`
-/// that states `percent: 3`.
+/// Endings that say the same: `util5h`, `used_7d`.
+const SUFFIXES: [&str; 6] = ["fivehour", "5h", "sevenday", "7d", "weekly", "daily"];
+
+/// Members of an object by the window their names begin or end with, without that part: `weekly_percent: 3` is a window
+/// `weekly` that states `percent: 3`.
 pub(super) fn groups(object: &Map<String, Value>) -> Vec<(&'static str, Map<String, Value>)> {
     let mut groups: Vec<(&'static str, Map<String, Value>)> = Vec::new();
     let scalars = object
         .iter()
         .filter(|(_, value)| !value.is_object() && !value.is_array());
     for (name, value) in scalars {
-        let whole = plain(name);
-        let split = PREFIXES.iter().find_map(|prefix| {
-            let rest = whole.strip_prefix(prefix)?.trim_start_matches("ly");
-            (!rest.is_empty()).then_some((*prefix, rest.to_owned()))
-        });
-        let Some((prefix, rest)) = split else {
+        let Some((window, rest)) = split(&plain(name)) else {
             continue;
         };
-        match groups.iter_mut().find(|(known, _)| *known == prefix) {
+        match groups.iter_mut().find(|(known, _)| *known == window) {
             Some((_, group)) => {
                 group.insert(rest, value.clone());
             }
-            None => groups.push((prefix, Map::from_iter([(rest, value.clone())]))),
+            None => groups.push((window, Map::from_iter([(rest, value.clone())]))),
         }
     }
     groups
+}
+
+/// A plain name as the window it begins or ends with, and the rest.
+pub(super) fn split(name: &str) -> Option<(&'static str, String)> {
+    let at_head = PREFIXES.iter().find_map(|prefix| {
+        let rest = name.strip_prefix(prefix)?.trim_start_matches("ly");
+        Some((*prefix, rest))
+    });
+    let at_tail = || {
+        let strip = |suffix: &&'static str| Some((*suffix, name.strip_suffix(*suffix)?));
+        SUFFIXES.iter().find_map(strip)
+    };
+    let (window, rest) = at_head.or_else(at_tail)?;
+    (!rest.is_empty()).then(|| (window, rest.to_owned()))
 }
 
 /// The name an object gives itself.
@@ -88,29 +100,8 @@ pub(super) fn own_name(value: &Value) -> Option<&str> {
 }
 
 pub(super) fn own_name_of(object: &Map<String, Value>) -> Option<&str> {
-    const NAMES: [&str; 14] = [
-        "key",
-        "window",
-        "window_id",
-        "windowId",
-        "rateLimitType",
-        "limit_name",
-        "limitName",
-        "period",
-        "kind",
-        "id",
-        "name",
-        "label",
-        "title",
-        "type",
-    ];
-    let texts = NAMES
-        .iter()
-        .filter_map(|name| object.get(*name)?.as_str())
-        .map(str::trim)
-        .filter(|text| !text.is_empty());
     let mut first = None;
-    for text in texts {
+    for text in own_names(object) {
         // Of several names the one that tells a length is the window's.
         if length(text).is_some() {
             return Some(text);
@@ -118,6 +109,31 @@ pub(super) fn own_name_of(object: &Map<String, Value>) -> Option<&str> {
         first = first.or(Some(text));
     }
     first
+}
+
+fn own_names(object: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    const NAMES: [&str; 15] = [
+        "key",
+        "id",
+        "window",
+        "window_id",
+        "windowId",
+        "rateLimitType",
+        "claim",
+        "limit_name",
+        "limitName",
+        "period",
+        "name",
+        "label",
+        "title",
+        "kind",
+        "type",
+    ];
+    NAMES
+        .iter()
+        .filter_map(|name| object.get(*name)?.as_str())
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 /// The model an object says it is about.
@@ -146,19 +162,26 @@ pub(super) fn model(object: &Map<String, Value>) -> Option<&str> {
         .filter(|model| !model.is_empty())
 }
 
-/// The model family in a window's name: what stands beside its length.
-pub(super) fn model_in(name: &str) -> Option<String> {
-    if let Some(model) = claude::model_of(name) {
+/// The model family in a window's name, or in another name the object gives itself: what stands beside the length.
+pub(super) fn model_in(name: &str, object: &Map<String, Value>) -> Option<String> {
+    std::iter::once(name)
+        .chain(own_names(object))
+        .find_map(family)
+}
+
+fn family(name: &str) -> Option<String> {
+    if let Some(rest) = name.strip_prefix("model:") {
+        let model = rest.split(':').next().unwrap_or(rest);
+        return (!model.is_empty()).then(|| model.to_owned());
+    }
+    let name = id(name);
+    if let Some(model) = claude::model_of(&name) {
         return Some(model.to_owned());
     }
-    let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
-    let family = words.iter().find(|word| {
-        const FAMILIES: [&str; 7] = ["opus", "sonnet", "haiku", "fable", "spark", "flash", "pro"];
-        FAMILIES
-            .iter()
-            .any(|family| word.eq_ignore_ascii_case(family))
-    })?;
-    length(name).map(|_| (*family).to_owned())
+    const FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "spark", "flash"];
+    let mut words = name.split(['_', '-', '.']);
+    let family = words.find(|word| FAMILIES.contains(word))?;
+    length(&name).map(|_| family.to_owned())
 }
 
 /// Whether the members of this are named by model.
@@ -202,6 +225,8 @@ pub(super) fn bucket(name: &str) -> Option<&'static str> {
 /// Shares that are not of a quota: how full a context is, what a forecast says, banked resets.
 pub(super) fn is_beside_the_point(name: &str) -> bool {
     const WORDS: [&str; 8] = [
+        // A forecast against a limit the person set, as ccusage makes it, and no word of the provider.
+        "tokenlimit",
         "context",
         "projection",
         "forecast",
@@ -209,10 +234,31 @@ pub(super) fn is_beside_the_point(name: &str) -> bool {
         "resetcredits",
         "history",
         "behaviors",
-        "breakdown",
     ];
     let name = plain(name);
     WORDS.iter().any(|word| name.contains(word))
+}
+
+/// A window's name as people would say it: `rollingUsage` and `primary_window` are `rolling` and `primary`.
+pub(super) fn short(name: &str) -> String {
+    let name = id(name);
+    // Containers: they name a place, not a window.
+    const PLACES: [&str; 7] = [
+        "usage",
+        "detail",
+        "data",
+        "config",
+        "buckets",
+        "quota_info",
+        "model_scoped",
+    ];
+    if PLACES.contains(&name.as_str()) {
+        return String::new();
+    }
+    let short = ["_usage", "_window", "_limit", "_quota"]
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending));
+    short.map_or_else(|| name.clone(), str::to_owned)
 }
 
 /// A registry id out of a foreign name: words joined by `_`. Nothing at all is `usage`.

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::naming::plain;
+use super::naming::{plain, split};
 use crate::usage::WindowStatus;
 use crate::usage::source::fields;
 
@@ -68,13 +68,14 @@ const FRACTION_LEFT: [&str; 4] = [
     "remainingratio",
     "ratioremaining",
 ];
-const EITHER: [&str; 4] = [
+const EITHER: [&str; 5] = [
+    "util",
     "utilization",
     "utilisation",
     "usageutilization",
     "usedutilization",
 ];
-const USED: [&str; 9] = [
+const USED: [&str; 13] = [
     "currentvalue",
     "used",
     "usedcount",
@@ -82,10 +83,14 @@ const USED: [&str; 9] = [
     "usedtokens",
     "usedrequests",
     "currentusage",
-    "used_amount",
+    "usedamount",
+    "requestsused",
+    "requestsusedsincelastrefresh",
+    "requests",
+    "count",
     "usage",
 ];
-const LIMIT: [&str; 12] = [
+const LIMIT: [&str; 14] = [
     "limit",
     "total",
     "quota",
@@ -96,8 +101,10 @@ const LIMIT: [&str; 12] = [
     "cap",
     "totalcount",
     "limitcount",
-    "allowed",
     "budget",
+    "usagelimit",
+    "requestlimit",
+    "totalallowance",
 ];
 const LEFT: [&str; 8] = [
     "remaining",
@@ -211,7 +218,9 @@ fn gather(value: &Value, depth: usize, seen: &mut Seen) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
-                if EITHER.contains(&plain(name).as_str())
+                let name = plain(name);
+                let rest = split(&name).map_or(name, |(_, rest)| rest);
+                if EITHER.contains(&rest.as_str())
                     && let Some(share) = fields::number(value)
                 {
                     seen.above_one |= share > 1.0;
