@@ -179,7 +179,7 @@ proptest! {
         prop_assert_eq!(skips, answer["retry_at"].is_string());
         if let Some(at) = instant::instant(&answer["retry_at"]) {
             let left = at.as_second() - now.as_second();
-            prop_assert!(left >= 300 && left <= 366 * 86_400, "{}", text);
+            prop_assert!((300..=366 * 86_400).contains(&left), "{}", text);
         }
         for used in answer["used_percent"].as_object().unwrap().values() {
             prop_assert!(used.as_f64().is_some_and(|used| used.is_finite() && used >= 0.0), "{}", text);

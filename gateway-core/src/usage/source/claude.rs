@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::fields::{self, flag_of, member, number_of, text_of};
-use super::{Headers, Origin, span};
+use super::{Headers, MAX_WINDOWS, Origin, span};
 use crate::usage::refusal::UNNAMED_WINDOW;
 use crate::usage::{Reading, WindowScope, WindowStatus, blocking, merge};
 
@@ -26,13 +26,15 @@ pub fn usage(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
     let mut readings: Vec<Reading> = named
         .filter(|(id, window)| !LISTS.contains(&id.as_str()) && is_window(window))
         .map(|(id, window)| percent_window(id, window, origin))
+        .take(MAX_WINDOWS)
         .collect();
     let scoped = items(limits, "model_scoped").filter_map(|window| {
         let model = text_of(window, &["display_name"])?;
         Some(of_model(model, percent_window("", window, origin)))
     });
     let listed = items(limits, "limits").filter_map(|limit| listed_window(limit, origin));
-    for reading in scoped.chain(listed).chain(spend(limits, origin)) {
+    let more = scoped.chain(listed).take(MAX_WINDOWS);
+    for reading in more.chain(spend(limits, origin)) {
         // The list repeats the named windows; the first to speak of a window is the one that always did.
         if !readings
             .iter()

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::fields::{self, member, number_of, text_of};
-use super::{Origin, span};
+use super::{MAX_WINDOWS, Origin, span};
 use crate::usage::{Reading, merge};
 
 const RESETS: [&str; 4] = ["resetTime", "reset_time", "resetAt", "reset_at"];
@@ -28,7 +28,8 @@ pub fn usages(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
             Some(reading(Some(used), window, Some(mins), origin))
         });
     let mut readings: Vec<Reading> = Vec::new();
-    for reading in weekly.into_iter().chain(shorter).chain(ratios) {
+    let all = weekly.into_iter().chain(shorter).take(MAX_WINDOWS);
+    for reading in all.chain(ratios) {
         if !readings
             .iter()
             .any(|known| merge::same_window(known, &reading))

@@ -36,6 +36,9 @@ pub use headers::Headers;
 use super::{Reading, ReadingSource, WindowScope, WindowStatus};
 use crate::ids::SubscriptionId;
 
+/// No account has more windows; a list that goes on is not looked at further.
+const MAX_WINDOWS: usize = 256;
+
 /// Where a payload comes from; the same for all its windows.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {

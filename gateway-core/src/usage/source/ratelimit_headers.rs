@@ -90,7 +90,11 @@ mod tests {
 
     #[test]
     fn minute_budgets_are_bursts_and_no_windows() {
-        let rows: [(&[(&str, &str)], &[&str]); 6] = [
+        type Row = (
+            &'static [(&'static str, &'static str)],
+            &'static [&'static str],
+        );
+        let rows: [Row; 6] = [
             (
                 &[
                     ("x-ratelimit-limit-tokens", "8000"),

@@ -130,7 +130,11 @@ fn headers_count_to_one_and_name_windows_briefly() {
 
 #[test]
 fn the_overall_word_goes_to_the_window_it_names() {
-    let rows: [(&[(&str, &str)], &[&str]); 4] = [
+    type Row = (
+        &'static [(&'static str, &'static str)],
+        &'static [&'static str],
+    );
+    let rows: [Row; 4] = [
         (
             &[
                 ("status", "rejected"),

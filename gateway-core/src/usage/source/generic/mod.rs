@@ -17,14 +17,13 @@ use serde_json::{Map, Value};
 pub(crate) use moment::stamp;
 pub(crate) use share::Unit;
 
-use super::fields;
-use super::{Origin, span};
+use super::{MAX_WINDOWS, Origin, fields, span};
 use crate::usage::{Reading, WindowScope, WindowStatus};
 
 /// Deeper values are not looked at.
 const MAX_DEPTH: usize = 12;
-/// No program has more windows than this.
-const MAX_WINDOWS: usize = 256;
+/// An object with more members is a collection and no window.
+const MAX_MEMBERS: usize = 128;
 
 /// Reads whatever is there. `unit` tells what a share means that does not say so itself.
 pub fn readings(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Vec<Reading> {
@@ -128,20 +127,22 @@ impl Walk {
     }
 
     fn object(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
-        if self.window(object, place) {
-            // Its reset is its own.
-            self.parts(object, place);
-        } else {
-            let mut place = place.clone();
-            place.resets_at = moment::reset(object, &place.origin).or(place.resets_at);
-            self.parts(object, &place);
+        if object.len() > MAX_MEMBERS {
+            return self.members(object, place);
         }
-    }
-
-    fn parts(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
+        let is_window = self.window(object, place);
+        let mut place = place.clone();
+        if !is_window {
+            // The reset of a window is its own; any other holds for what is inside.
+            place.resets_at = moment::reset(object, &place.origin).or(place.resets_at);
+        }
         for (prefix, group) in naming::groups(object) {
             self.window(&group, &place.under(prefix));
         }
+        self.members(object, &place);
+    }
+
+    fn members(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
         for (name, value) in object {
             if !naming::is_beside_the_point(name) && (value.is_object() || value.is_array()) {
                 self.look(value, &place.under(name));
