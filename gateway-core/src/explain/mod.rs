@@ -3,6 +3,7 @@
 
 mod gate;
 mod scenario;
+mod usage;
 
 use serde_json::{Value, json};
 
@@ -33,9 +34,7 @@ pub fn failure_line(line: &str) -> (String, bool) {
 
 /// Answers one line of `baton explain usage`.
 pub fn usage_line(line: &str) -> (String, bool) {
-    answer(line, |_| {
-        Err("not yet: usage is explained by a later version".to_owned())
-    })
+    answer(line, usage::verdict)
 }
 
 fn answer(line: &str, decide: impl Fn(&Value) -> Result<Value, String>) -> (String, bool) {

@@ -9,6 +9,7 @@ pub mod merge;
 pub mod portal;
 pub mod refusal;
 pub mod scope;
+pub mod source;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

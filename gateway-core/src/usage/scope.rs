@@ -19,6 +19,22 @@ const SPEND: [&str; 2] = ["overage", "monthly_spend"];
 /// `seven_day_<name>` limits the model family `<name>`.
 const MODEL_PREFIX: &str = "seven_day_";
 
+/// The budget of a plan's own MCP tools (GLM).
+pub const MCP_TOOLS: &str = "mcp_tools";
+/// Buckets that no turn draws on: features beside the models.
+const ASIDE: [&str; 5] = [
+    "code_review",
+    "completions",
+    MCP_TOOLS,
+    "oauth_apps",
+    "cowork",
+];
+
+/// Whether a bucket can hold a turn up: code review, inline completions and the like cannot.
+pub fn serves_turns(bucket: &str) -> bool {
+    !ASIDE.iter().any(|aside| aside.eq_ignore_ascii_case(bucket))
+}
+
 /// What a window limits once its id has been asked for an unstated scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {

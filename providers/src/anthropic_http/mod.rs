@@ -3,8 +3,6 @@
 //! No tools, no sessions, no system prompt and no retry here: a refusal is a value, and the turn decides. The key goes
 //! into one header and nowhere else.
 
-mod limits;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,7 +10,8 @@ use gateway_core::event::{Event, TokenUsage};
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use gateway_core::ids::SubscriptionId;
 use gateway_core::turn::Answer;
-use gateway_core::usage::Reading;
+use gateway_core::usage::source::{Origin, claude};
+use gateway_core::usage::{Reading, ReadingSource, WindowStatus};
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::http::evidence::Evidence;
 use crate::http::exchange::{self, Heard, Protocol};
-use crate::http::{conversation, join};
+use crate::http::{conversation, join, quota_headers};
 use crate::sse::SseEvent;
 use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
 
@@ -137,14 +136,20 @@ impl Protocol for Messages {
     }
 
     fn readings(&self, headers: &HeaderMap, now: Timestamp) -> Vec<Reading> {
-        limits::readings(headers, &self.settings.subscription, now)
+        let origin = Origin::new(&self.settings.subscription, now, ReadingSource::Header);
+        claude::headers(&quota_headers(headers), &origin)
     }
 
     fn refine(&self, failure: Failure, evidence: &Evidence, now: Timestamp) -> Failure {
-        let refused = limits::refused(&evidence.headers, &self.settings.subscription, now);
+        // Of several windows that refuse, the one that resets last: all must be open again.
+        let readings = self.readings(&evidence.headers, now).into_iter();
+        let refused = readings
+            .filter(|reading| reading.status == WindowStatus::Rejected)
+            .max_by_key(|reading| reading.resets_at);
         match refused {
             Some(window) if failure.kind == FailureKind::RateLimit => {
-                let retry_at = window.resets_at.or(failure.retry_at);
+                let ahead = window.resets_at.filter(|at| *at > now);
+                let retry_at = ahead.or(failure.retry_at);
                 failure.retry_at(retry_at).window(Some(window.window))
             }
             _ => failure,

@@ -1,14 +1,17 @@
-//! `rate_limit_event` to readings, and the refusal it may mean.
+//! `rate_limit_event` to readings (the core reads it), and the refusal it may mean.
 //!
 //! `status: rejected` alone is not a refusal: without `resetsAt` and `rateLimitType` it is a throttled server
 //! (`oauth-429-no-unified-headers`), and with `overageInUse` the answer came, paid for beyond the plan
 //! (`rl-overage-in-use-oauth`). Readings repeat what each window says even then: the plan's window *is* spent, and the
-//! next turn shall know before it pays again. Utilization is 0 to 1 in this event, whatever its value.
+//! next turn shall know before it pays again.
 
 use gateway_core::ids::SubscriptionId;
-use gateway_core::usage::{Reading, ReadingSource, WindowScope, WindowStatus};
+use gateway_core::usage::source::{Origin, claude};
+use gateway_core::usage::{Reading, ReadingSource, WindowStatus};
 use jiff::Timestamp;
 use serde_json::Value;
+
+pub(super) use gateway_core::usage::source::claude::model_of;
 
 /// What one event says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,137 +31,34 @@ pub(super) struct Refusal {
 
 /// Reads `rate_limit_info`.
 pub(super) fn read(info: &Value, subscription: &SubscriptionId, now: Timestamp) -> LimitNotice {
-    let windows = windows(info);
-    let refusal = refusal(info, &windows);
-    let reading = |window: Window| Reading {
-        subscription: subscription.clone(),
-        scope: scope(&window.id),
-        used_pct: window.used_pct,
-        status: window.status,
-        resets_at: window.resets_at,
-        duration_mins: duration_mins(&window.id),
-        observed_at: Some(now),
-        source: ReadingSource::Event,
-        window: window.id,
-    };
+    let origin = Origin::new(subscription, now, ReadingSource::Event);
+    let readings = claude::rate_limit_info(info, &origin);
     LimitNotice {
-        readings: windows.into_iter().map(reading).collect(),
-        refusal,
+        refusal: refusal(info, &readings, &origin),
+        readings,
     }
 }
 
-struct Window {
-    id: String,
-    status: WindowStatus,
-    used_pct: Option<f64>,
-    resets_at: Option<Timestamp>,
-}
-
-/// The listed windows, and the one the event is about if it is not listed (per-model windows never are).
-fn windows(info: &Value) -> Vec<Window> {
-    let listed = info.get("unifiedWindows").and_then(Value::as_object);
-    let mut windows: Vec<Window> = listed
-        .into_iter()
-        .flatten()
-        .map(|(id, facts)| window(id, facts))
-        .collect();
-    if let Some(id) = info.get("rateLimitType").and_then(Value::as_str)
-        && !windows.iter().any(|window| window.id == id)
-    {
-        windows.push(window(id, info));
-    }
-    windows
-}
-
-fn window(id: &str, facts: &Value) -> Window {
-    Window {
-        id: id.to_owned(),
-        status: status(facts.get("status")),
-        used_pct: facts.get("utilization").and_then(Value::as_f64).map(points),
-        resets_at: facts.get("resetsAt").and_then(instant),
-    }
-}
-
-fn refusal(info: &Value, windows: &[Window]) -> Option<Refusal> {
-    let resets_at = info.get("resetsAt").and_then(instant);
+fn refusal(info: &Value, readings: &[Reading], origin: &Origin<'_>) -> Option<Refusal> {
+    let resets_at = claude::resets_at(info, origin);
     let named = info.get("rateLimitType").and_then(Value::as_str);
     let paid_beyond = info.get("overageInUse").and_then(Value::as_bool) == Some(true);
-    let rejected = status(info.get("status")) == WindowStatus::Rejected;
-    if !rejected || paid_beyond || (resets_at.is_none() && named.is_none()) {
+    if !claude::is_rejected(info) || paid_beyond || (resets_at.is_none() && named.is_none()) {
         return None;
     }
-    let others = windows
+    let others = readings
         .iter()
-        .filter(|window| window.status == WindowStatus::Rejected)
-        .filter_map(|window| window.resets_at);
+        .filter(|reading| reading.status == WindowStatus::Rejected)
+        .filter_map(|reading| reading.resets_at);
     Some(Refusal {
         window: named.map(str::to_owned),
         retry_at: others.chain(resets_at).max(),
     })
 }
 
-fn status(value: Option<&Value>) -> WindowStatus {
-    match value.and_then(Value::as_str) {
-        Some("allowed") => WindowStatus::Allowed,
-        Some("allowed_warning") => WindowStatus::Warning,
-        Some("rejected" | "exhausted") => WindowStatus::Rejected,
-        _ => WindowStatus::Unknown,
-    }
-}
-
-/// 0..1 to points of 100, to two decimals.
-fn points(utilization: f64) -> f64 {
-    (utilization * 10_000.0).round() / 100.0
-}
-
-/// Epoch seconds, or milli-, micro-, nanoseconds by their size. Zero, negative and implausible values are no instant.
-fn instant(value: &Value) -> Option<Timestamp> {
-    let number = match value {
-        Value::String(text) => text.trim().parse().ok()?,
-        other => other.as_f64()?,
-    };
-    let seconds = match number {
-        n if n >= 1e17 => n / 1e9,
-        n if n >= 1e14 => n / 1e6,
-        n if n >= 1e11 => n / 1e3,
-        n => n,
-    };
-    if !(1e9..4.2e9).contains(&seconds) {
-        return None; // before 2001 or after 2103
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the range is checked above"
-    )]
-    Timestamp::from_second(seconds as i64).ok()
-}
-
-fn scope(window: &str) -> Option<WindowScope> {
-    match window {
-        "five_hour" | "seven_day" => Some(WindowScope::Account),
-        "overage" => Some(WindowScope::Spend),
-        _ => model_of(window).map(|model| WindowScope::Model(model.to_owned())),
-    }
-}
-
-/// The model family a window limits; `None` = the account, or not known.
-pub(super) fn model_of(window: &str) -> Option<&str> {
-    match window.strip_prefix("seven_day_") {
-        Some("overage_included" | "oauth_apps") | None => None,
-        model => model,
-    }
-}
-
-fn duration_mins(window: &str) -> Option<u32> {
-    match window {
-        "five_hour" => Some(300),
-        _ if window.starts_with("seven_day") => Some(10_080),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use gateway_core::usage::WindowScope;
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,9 @@
 //! chat/completions of OpenAI and of everything compatible with it: hosted, aggregated or local.
 //!
-//! No tools, no sessions and no retry here: a refusal is a value, and the turn decides. `x-ratelimit-*` headers are
-//! minute budgets of no account window and become no reading; a refusal's reset is read from them.
+//! No tools, no sessions and no retry here: a refusal is a value, and the turn decides. Headers become readings where they
+//! speak of a quota: `x-codex-*` (a relay of a ChatGPT subscription), and the budgets of `x-ratelimit-*` that are longer
+//! than a burst, for the model asked. Minute budgets pace the same account and are no windows; a refusal's reset is read
+//! from them.
 
 use std::sync::Arc;
 
@@ -10,7 +12,8 @@ use gateway_core::event::{Event, TokenUsage};
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use gateway_core::ids::SubscriptionId;
 use gateway_core::turn::Answer;
-use gateway_core::usage::Reading;
+use gateway_core::usage::source::{Origin, codex, ratelimit_headers};
+use gateway_core::usage::{Reading, ReadingSource};
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -18,14 +21,14 @@ use serde_json::{Value, json};
 
 use crate::http::evidence::Evidence;
 use crate::http::exchange::{self, Heard, Protocol};
-use crate::http::{conversation, join};
+use crate::http::{conversation, join, quota_headers};
 use crate::sse::SseEvent;
 use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
 
 /// What one subscription on an OpenAI-compatible endpoint needs.
 #[derive(Clone)]
 pub struct OpenAiSettings {
-    /// The subscription's name, for messages.
+    /// The registry's join key for readings, and the name in messages.
     pub subscription: SubscriptionId,
     /// For example `https://api.openai.com/v1`; a trailing slash or a missing `/v1` changes nothing.
     pub base_url: String,
@@ -141,8 +144,13 @@ impl Protocol for Chat {
         self.settings.key.as_ref().map(|key| key.expose_secret())
     }
 
-    fn readings(&self, _headers: &HeaderMap, _now: Timestamp) -> Vec<Reading> {
-        Vec::new()
+    fn readings(&self, headers: &HeaderMap, now: Timestamp) -> Vec<Reading> {
+        let origin = Origin::new(&self.settings.subscription, now, ReadingSource::Header);
+        let headers = quota_headers(headers);
+        let model = self.body.get("model").and_then(Value::as_str);
+        let mut readings = codex::headers(&headers, &origin);
+        readings.extend(ratelimit_headers::readings(&headers, model, &origin));
+        readings
     }
 
     fn refine(&self, failure: Failure, _evidence: &Evidence, _now: Timestamp) -> Failure {

@@ -1,6 +1,7 @@
 //! chat/completions over real sockets.
 
 use gateway_core::turn::AttemptEnd;
+use gateway_core::usage::WindowScope;
 
 use super::*;
 use crate::http::testing::{NOW, attempt, clock, failure, limits as bounds, request, text};
@@ -244,6 +245,44 @@ async fn budget_headers_of_a_429_are_its_reset_and_no_reading() {
         (FailureKind::RateLimit, FailureScope::Burst)
     );
     assert_eq!(failure.retry_at.map(|at| at.as_second()), Some(NOW + 20));
+}
+
+#[tokio::test]
+async fn headers_that_speak_of_a_quota_are_readings() {
+    let (server, provider) = upstream(None).await;
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    server.enqueue(Step::Answer {
+        text: "ok".into(),
+        deltas: 1,
+        headers: vec![
+            header("x-codex-primary-used-percent", "42.5"),
+            header("x-codex-primary-window-minutes", "10080"),
+            header("x-ratelimit-limit-requests-day", "100"),
+            header("x-ratelimit-remaining-requests-day", "0"),
+            header("x-ratelimit-reset-requests-day", "3600"),
+            header("x-ratelimit-remaining-tokens-minute", "0"),
+        ],
+    });
+    let (events, _) = attempt(&provider).await;
+    let limits: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Limit(reading) => Some((
+                reading.window.as_str(),
+                reading.used_pct,
+                reading.scope.clone(),
+            )),
+            _ => None,
+        })
+        .collect();
+    let asked = WindowScope::Model("some/model".into());
+    assert_eq!(
+        limits,
+        [
+            ("seven_day", Some(42.5), Some(WindowScope::Account)),
+            ("ratelimit_requests_day", Some(100.0), Some(asked)),
+        ]
+    );
 }
 
 #[tokio::test]

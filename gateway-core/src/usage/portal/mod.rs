@@ -55,7 +55,8 @@ pub fn document(bytes: &[u8]) -> Result<Value, PortalFault> {
         .ok_or(PortalFault::NotAnObject)
 }
 
-fn readings(document: &Value) -> Vec<Reading> {
+/// The readings of a document that is JSON already.
+pub fn readings(document: &Value) -> Vec<Reading> {
     items(document, "providers")
         .flat_map(|provider| items(provider, "accounts"))
         .flat_map(account_readings)
