@@ -223,6 +223,10 @@ async fn a_refused_login_is_left_out_until_the_operator_acts() {
             "🔒 The login of a was refused, so it is left out from now on. Log in again, then run `baton doctor`."
         ]
     );
+    let status = world.command("status").await;
+    assert!(status.contains("Next turn starts with: b/m."), "{status}");
+    let usage = world.command("usage").await;
+    assert!(usage.contains("its login is refused, left out"), "{usage}");
     world.pass(SignedDuration::from_hours(24 * 365)); // no time ends it
     world.sub("b").play(says("two"));
     let shown = world.say("2").await;

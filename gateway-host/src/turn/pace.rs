@@ -57,7 +57,10 @@ pub fn again(turn: &Turn, walk: &Walk, failure: &Failure, effects: &Effects) -> 
     };
     let seed = u64::try_from(uuid::Uuid::new_v4().as_u128() >> 64).unwrap_or_default();
     match what_now(&trouble, seed, now) {
-        WhatNow::Again(at) => Some(at),
+        WhatNow::Again(at) => {
+            info!(turn = %turn.row.turn, kind = ?failure.kind, detail = %failure.detail, until = %at, "attempt failed; the same route is asked again");
+            Some(at)
+        }
         WhatNow::On => None,
     }
 }
@@ -71,7 +74,6 @@ pub async fn wait(turn: &mut Turn, position: usize, at: Timestamp, effects: &Eff
         .route(position)
         .map(|route| route.subscription.as_str().to_owned())
         .unwrap_or_default();
-    info!(turn = %turn.row.turn, position, until = %at, "asking the same route again");
     let shown = if wait >= A_MOMENT {
         let line = notice::waiting_line(&subscription, at, now);
         Some(turn.voice.tool(None, line).await)

@@ -177,11 +177,15 @@ fn slugs(usage: &Path) -> BTreeSet<String> {
         .ok()
         .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
         .unwrap_or_default();
-    let providers = document["providers"].as_array().into_iter().flatten();
-    let accounts =
-        providers.flat_map(|provider| provider["accounts"].as_array().into_iter().flatten());
+    let list = |value: &serde_json::Value, key: &str| -> Vec<serde_json::Value> {
+        let list = value.get(key).and_then(serde_json::Value::as_array);
+        list.cloned().unwrap_or_default()
+    };
+    let accounts = list(&document, "providers")
+        .into_iter()
+        .flat_map(|provider| list(&provider, "accounts"));
     accounts
-        .filter_map(|account| Some(account["provider_slug"].as_str()?.trim().to_owned()))
+        .filter_map(|account| Some(account.get("provider_slug")?.as_str()?.trim().to_owned()))
         .collect()
 }
 
