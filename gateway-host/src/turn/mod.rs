@@ -69,7 +69,7 @@ pub struct Turn {
     pub pace: Pace,
     /// The last failure of the turn that the walk went on from.
     pub failure: Option<Failure>,
-    /// Said once the turn has been answered.
+    /// Said among the turn's activity once it has been answered; a cut turn says the same in its closing text.
     pub remarks: Vec<String>,
     /// The provider session of the attempt that answered.
     pub session: Option<gateway_core::ids::ProviderSessionId>,

@@ -81,8 +81,8 @@ pub async fn answered(
             .await;
     }
     effects.cooling.served(&route);
-    for remark in &turn.remarks {
-        turn.voice.notice(remark).await;
+    for remark in std::mem::take(&mut turn.remarks) {
+        turn.voice.tool(None, remark).await; // not a notice: the answer is the turn's one outcome
     }
     info!(turn = %turn.row.turn, %route, tokens = ?answer.usage, "answered");
     Ok(Outcome::Answered { route })
