@@ -95,6 +95,7 @@ pub(crate) fn verdict(entry: &EntryState, view: &View) -> String {
             format!("spent until {} by {window}", clock(*until, view))
         }
         Verdict::PassedOver => "metered, passed over".to_owned(),
+        Verdict::LockedOut => "its login is refused, left out; see `baton doctor`".to_owned(),
         Verdict::Eligible if entry.readings.is_empty() => "unknown, so it is tried".to_owned(),
         Verdict::Eligible => "eligible".to_owned(),
     }

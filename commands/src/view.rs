@@ -140,6 +140,8 @@ pub enum Verdict {
     },
     /// Metered, and nobody opted in.
     PassedOver,
+    /// Its login is refused until the operator acts.
+    LockedOut,
 }
 
 impl Verdict {
@@ -152,7 +154,7 @@ impl Verdict {
     pub fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Spent { until, .. } => Some(*until),
-            Self::Eligible | Self::PassedOver => None,
+            Self::Eligible | Self::PassedOver | Self::LockedOut => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! No I/O, no async, no clock, no environment.
 
 pub mod command;
+pub mod cooling;
 pub mod duration;
 pub mod event;
 pub mod explain;

@@ -91,6 +91,56 @@ pub fn closing_line(spent: Spent, soonest: Option<Timestamp>, now: Timestamp) ->
     }
 }
 
+/// The status line of a turn whose first choice cools after a throttle.
+pub fn cooling_line(cooling: &str, onto: &Route) -> String {
+    format!("⚠️ {cooling} was throttled a moment ago — using {onto}...")
+}
+
+/// The status line of a turn whose first choice is left out because its login is refused; said once per conversation.
+pub fn locked_out_line(locked: &str, onto: &Route) -> String {
+    format!("⚠️ The login of {locked} is refused — using {onto}...")
+}
+
+/// Said once, when a login is refused: what that means and how it ends.
+pub fn login_refused(subscription: &str) -> String {
+    format!(
+        "🔒 The login of {subscription} was refused, so it is left out from now on. Log in again, then run `baton doctor`."
+    )
+}
+
+/// Why a turn ended without asking a subscription whose login is refused.
+pub fn locked_out(subscriptions: &[&str]) -> String {
+    let (logins, are) = match subscriptions {
+        [_] => ("login", "is"),
+        _ => ("logins", "are"),
+    };
+    format!(
+        "🔒 The {logins} of {} {are} refused. Log in again, then run `baton doctor`.",
+        subscriptions.join(", ")
+    )
+}
+
+/// The closing line of a turn that reached nobody.
+pub fn network_down() -> &'static str {
+    "🔌 No route could be reached: your network seems to be down."
+}
+
+/// What a turn shows while it waits for a throttled route; `again_at` is rendered as of now.
+pub fn waiting_line(subscription: &str, again_at: Timestamp, now: Timestamp) -> String {
+    let seconds = again_at
+        .duration_since(now)
+        .as_millis()
+        .max(0)
+        .saturating_add(999)
+        / 1000;
+    format!("⏳ {subscription} is busy; asking again in {seconds} s")
+}
+
+/// The same line once the wait is over.
+pub fn waited_line(subscription: &str) -> String {
+    format!("⏳ {subscription} was busy; asking again")
+}
+
 fn push_head(reason: FailureKind, failed: &str, line: &mut String) {
     match reason {
         FailureKind::UpstreamRateLimit => {
@@ -185,6 +235,21 @@ mod tests {
         assert_snapshot!(closing_line(Spent::Tried, in_six_hours, now), @"Every subscription in the chain is out of quota; the soonest resets in 6h.");
         assert_snapshot!(closing_line(Spent::Tried, Some(now), now), @"Every subscription in the chain is out of quota; the soonest resets now.");
         assert_snapshot!(closing_line(Spent::PerRegistry, None, now), @"Every fallback subscription is quota-exhausted per the usage registry; the soonest resets in an unknown time.");
+    }
+
+    #[test]
+    fn cooling_and_refused_logins_are_said_in_one_line_each() {
+        let route = Route::new("b", "m");
+        let now = Timestamp::from_second(1_789_981_200).unwrap();
+        let at = Timestamp::from_millisecond(1_789_981_207_300).unwrap();
+        assert_snapshot!(cooling_line("a", &route), @"⚠️ a was throttled a moment ago — using b/m...");
+        assert_snapshot!(locked_out_line("a", &route), @"⚠️ The login of a is refused — using b/m...");
+        assert_snapshot!(login_refused("a"), @"🔒 The login of a was refused, so it is left out from now on. Log in again, then run `baton doctor`.");
+        assert_snapshot!(locked_out(&["a"]), @"🔒 The login of a is refused. Log in again, then run `baton doctor`.");
+        assert_snapshot!(locked_out(&["a", "b"]), @"🔒 The logins of a, b are refused. Log in again, then run `baton doctor`.");
+        assert_snapshot!(network_down(), @"🔌 No route could be reached: your network seems to be down.");
+        assert_snapshot!(waiting_line("a", at, now), @"⏳ a is busy; asking again in 8 s");
+        assert_snapshot!(waited_line("a"), @"⏳ a was busy; asking again");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! After this ending, what now? The cursor over one turn's chain.
 //!
 //! A [`Walk`] lives for one turn and is a value: the next turn starts at the head again with nothing remembered here.
-//! It never changes the chain and never reorders it. Three things take an entry out of the running, and each stays
-//! visible as the entry's [`Standing`]: it is metered and not opted in (passed over), it is known to be spent (skipped,
-//! for the whole turn, whatever the later reason), or it was tried.
+//! It never changes the chain. Four things take an entry out of the running, and each stays visible as the entry's
+//! [`Standing`]: it is metered and not opted in (passed over), its login is refused (locked out), it is known to be spent
+//! (skipped, for the whole turn, whatever the later reason), or it was tried. One thing puts it last without taking it out:
+//! it cools after a throttle ([`crate::cooling`]), which proves nothing, so it is asked when nobody else is left.
 //!
 //! Which failures go on and which end the turn:
 //! * quota, overload, silence, broken connection, login, dead program: another route may well work, so try the next;
@@ -23,6 +24,10 @@ pub enum Standing {
     Waiting,
     /// Metered, not first, not opted in.
     PassedOver,
+    /// Its login is refused until the operator acts.
+    LockedOut,
+    /// Throttled a moment ago: tried when nothing else is left.
+    Cooling,
     /// Known to be spent; `None` = no reset known.
     Skipped {
         until: Option<Timestamp>,
@@ -50,6 +55,10 @@ pub enum GiveUp {
     FallbacksSpent,
     /// At least two entries were tried and refused, or there was nothing behind the failing one.
     ChainEnded,
+    /// Whatever was tried could not be reached.
+    NetworkDown,
+    /// Nothing was tried: the login of every usable entry is refused.
+    LockedOut,
     /// Another route would be asked the same thing.
     NotRetryable,
     Stopped,
@@ -88,20 +97,34 @@ impl Walk {
 
     /// Takes entries out for the rest of the turn. Only waiting ones move; unknown positions are ignored.
     pub fn skip(&mut self, position: usize, until: Option<Timestamp>) {
-        if let Some(standing @ Standing::Waiting) = self.standings.get_mut(position) {
+        let waiting = self.standings.get_mut(position);
+        if let Some(standing @ (Standing::Waiting | Standing::Cooling)) = waiting {
             *standing = Standing::Skipped { until };
+        }
+    }
+
+    /// Leaves an entry out whose login is refused. Only a waiting one moves.
+    pub fn lock_out(&mut self, position: usize) {
+        if let Some(standing @ Standing::Waiting) = self.standings.get_mut(position) {
+            *standing = Standing::LockedOut;
+        }
+    }
+
+    /// Puts an entry last. Only a waiting one moves; a skip still takes it out.
+    pub fn cool(&mut self, position: usize) {
+        if let Some(standing @ Standing::Waiting) = self.standings.get_mut(position) {
+            *standing = Standing::Cooling;
         }
     }
 
     /// The first step of the turn.
     pub fn first(&mut self) -> Step {
         self.try_next().unwrap_or_else(|| {
-            let any_skipped = self
-                .standings
-                .iter()
-                .any(|s| matches!(s, Standing::Skipped { .. }));
-            Step::GiveUp(if any_skipped {
+            let any = |of: fn(&Standing) -> bool| self.standings.iter().any(of);
+            Step::GiveUp(if any(|s| matches!(s, Standing::Skipped { .. })) {
                 GiveUp::KnownSpent
+            } else if any(|s| *s == Standing::LockedOut) {
+                GiveUp::LockedOut
             } else {
                 GiveUp::EmptyChain
             })
@@ -171,6 +194,18 @@ impl Walk {
             .collect()
     }
 
+    /// Whether an entry is left that could be tried after the running one.
+    pub fn others_left(&self) -> bool {
+        self.next_waiting().is_some()
+    }
+
+    /// Whether an attempt of this turn has failed and was left behind.
+    pub fn any_failed(&self) -> bool {
+        self.standings
+            .iter()
+            .any(|s| matches!(s, Standing::Failed(_)))
+    }
+
     /// The soonest instant at which an entry of this chain is known to be back: skipped ones by their window, refused
     /// ones by what they stated. `None` = nobody stated one.
     pub fn soonest_reset(&self) -> Option<Timestamp> {
@@ -194,12 +229,7 @@ impl Walk {
     }
 
     fn try_next(&mut self) -> Option<Step> {
-        let from = self.cursor();
-        let ahead = self.standings.iter().enumerate().skip(from);
-        let at = ahead
-            .filter(|(_, s)| **s == Standing::Waiting)
-            .map(|(at, _)| at)
-            .next()?;
+        let at = self.next_waiting()?;
         if let Some(standing) = self.standings.get_mut(at) {
             *standing = Standing::Running;
         }
@@ -207,7 +237,35 @@ impl Walk {
         Some(Step::Try(at))
     }
 
+    /// The next waiting entry in the chain's order, else the first cooling one.
+    fn next_waiting(&self) -> Option<usize> {
+        let is = |wanted: Standing| move |s: &Standing| *s == wanted;
+        let from = self.cursor();
+        let ahead = self.standings.iter().skip(from);
+        let waiting = ahead
+            .clone()
+            .position(|s| is(Standing::Waiting)(s))
+            .map(|at| from + at);
+        waiting.or_else(|| self.standings.iter().position(is(Standing::Cooling)))
+    }
+
+    /// Every failure of the turn is about the way to a provider, and the last word of at least one is that there was none.
+    fn unreachable(&self) -> bool {
+        let mut failures = self.standings.iter().filter_map(|s| match s {
+            Standing::Failed(failure) => Some(failure),
+            _ => None,
+        });
+        let edge = |f: &Failure| f.scope == FailureScope::NetworkEdge;
+        self.standings
+            .iter()
+            .any(|s| matches!(s, Standing::Failed(failure) if edge(failure)))
+            && failures.all(|failure| failure.kind == FailureKind::Transport)
+    }
+
     fn ended(&self) -> GiveUp {
+        if self.unreachable() {
+            return GiveUp::NetworkDown;
+        }
         let tried = self
             .standings
             .iter()
@@ -361,6 +419,72 @@ mod tests {
         walk.skip(7, None);
         assert_eq!(walk.running(), Some(0));
         assert!(walk.skipped().is_empty());
+    }
+
+    #[test]
+    fn a_cooling_entry_is_tried_last_and_not_never() {
+        let mut walk = Walk::new(&[true, true, true]);
+        walk.cool(0);
+        walk.lock_out(1);
+        assert_eq!(walk.first(), Step::Try(2));
+        assert!(walk.others_left());
+        assert_eq!(
+            step(&mut walk, failed(FailureKind::Timeout, None)),
+            Step::Try(0)
+        );
+        assert!(!walk.others_left());
+        assert_eq!(
+            step(&mut walk, failed(FailureKind::Timeout, None)),
+            Step::GiveUp(GiveUp::ChainEnded)
+        );
+    }
+
+    #[test]
+    fn a_chain_of_cooling_entries_is_asked_all_the_same() {
+        let mut walk = Walk::new(&[true, true]);
+        walk.cool(0);
+        walk.cool(1);
+        walk.skip(0, second(9));
+        assert_eq!(walk.first(), Step::Try(1));
+    }
+
+    #[test]
+    fn a_chain_of_refused_logins_says_so() {
+        let mut walk = Walk::new(&[true, false]);
+        walk.lock_out(0);
+        assert_eq!(walk.first(), Step::GiveUp(GiveUp::LockedOut));
+    }
+
+    #[test]
+    fn the_network_is_down_if_nothing_was_reached_and_nothing_else_failed() {
+        use FailureKind::{Overloaded, Transport};
+        use FailureScope::{NetworkEdge, Request};
+        let rows: [(&[(FailureKind, FailureScope)], GiveUp); 5] = [
+            (&[(Transport, NetworkEdge)], GiveUp::NetworkDown),
+            (
+                &[(Transport, NetworkEdge), (Transport, NetworkEdge)],
+                GiveUp::NetworkDown,
+            ),
+            // The first stream broke with the network.
+            (
+                &[(Transport, Request), (Transport, NetworkEdge)],
+                GiveUp::NetworkDown,
+            ),
+            (
+                &[(Overloaded, Request), (Transport, NetworkEdge)],
+                GiveUp::ChainEnded,
+            ),
+            (&[(Transport, Request)], GiveUp::ChainEnded),
+        ];
+        for (failures, want) in rows {
+            let mut walk = Walk::new(&vec![true; failures.len()]);
+            let mut last = walk.first();
+            for (kind, scope) in failures {
+                let failure = Failure::new(*kind, scope.clone(), "x");
+                last = step(&mut walk, AttemptEnd::Failed(failure));
+            }
+            assert_eq!(last, Step::GiveUp(want), "{failures:?}");
+        }
     }
 
     #[test]

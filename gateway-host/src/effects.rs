@@ -12,6 +12,7 @@ use providers::SharedProvider;
 
 use crate::clock::Clock;
 use crate::config::{ProfileSettings, Settings};
+use crate::cooling::Cooling;
 use crate::handoffs::mirror::Mirror;
 use crate::plugins::PluginSet;
 use crate::store::{Lane, Store};
@@ -24,6 +25,7 @@ pub struct Effects {
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn Store>,
     pub registry: Registry,
+    pub cooling: Cooling,
     pub plugins: PluginSet,
     pub providers: BTreeMap<SubscriptionId, SharedProvider>,
     pub platforms: BTreeMap<&'static str, Arc<dyn Platform>>,

@@ -5,6 +5,7 @@ pub mod chat;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod cooling;
 pub mod delivery;
 pub mod demo;
 pub mod effects;
@@ -34,6 +35,7 @@ use tracing::{info, warn};
 
 use clock::Clock;
 use config::Settings;
+use cooling::Cooling;
 use effects::Effects;
 use instance::{Instance, InstanceError};
 use plugins::PluginSet;
@@ -97,6 +99,7 @@ impl Gateway {
         }
         let effects = Arc::new(Effects {
             registry: Registry::new(&settings, Arc::clone(&store)),
+            cooling: Cooling::new(&settings),
             sheets: turn::prologue::Sheets::default(),
             queued: parking_lot::Mutex::default(),
             platforms: platforms

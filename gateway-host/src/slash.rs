@@ -106,7 +106,12 @@ pub async fn view(
     };
     let profile = effects.profile(&lane.profile);
     let evidence = effects.registry.current(now).await;
-    let chain = entries(&chain_of(&profile, &session, effects), &evidence, now);
+    let mut chain = entries(&chain_of(&profile, &session, effects), &evidence, now);
+    for entry in &mut chain {
+        if effects.cooling.is_locked_out(&entry.route.subscription) {
+            entry.verdict = Verdict::LockedOut;
+        }
+    }
     let handoffs = effects.store.handoffs_of(lane).await?;
     let busy = sessions.busy(lane);
     let platform = effects.platforms.get(inbound.target.platform.as_str());

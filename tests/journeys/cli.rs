@@ -164,7 +164,6 @@ fn commands_of_later_issues_say_not_yet() {
         &["why"],
         &["slack-manifest"],
         &["commands"],
-        &["import", "hermes", "/x"],
     ] {
         let ran = home.run(args);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
@@ -334,16 +333,20 @@ fn init_writes_once_for_us_alone_and_never_over_anything() {
 
     home.put("bin/claude", "#!/bin/sh\n", 0o755);
     home.put("bin/codex", "#!/bin/sh\n", 0o755);
+    home.put("bin/opencode", "#!/bin/sh\n", 0o755);
+    home.put(".codex/auth.json", "{}", 0o600);
     let ran = home.run_with(&["init", "--yes"], &keys, b"");
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.contains("Found codex; not yet"), "{}", ran.out);
+    for line in ["Found codex at ", "run `opencode auth login`"] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
     let file = home.root().join("config.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(
-        text.contains(r#"chain = ["claude/opus", "anthropic/"#),
+        text.contains(r#"chain = ["claude/opus", "codex/gpt-6.1-sol", "anthropic/"#),
         "{text}"
     );
-    assert!(!text.contains("k-value"));
+    assert!(!text.contains("k-value") && !text.contains("opencode"));
     assert_eq!((mode(&home.root()), mode(&file)), (0o700, 0o600));
     assert_eq!(home.run_with(&["config", "check"], &keys, b"").code, 0);
 
@@ -516,4 +519,110 @@ fn explain_ends_with_1_only_if_a_line_was_in_error() {
 fn explain_of_nothing_is_done() {
     let ran = Home::new().run(&["explain", "decision"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+}
+
+// --- import
+
+const HERMES: &str = "model:\n  default: opus\n  provider: anthropic\nfallback_providers:\n  - {provider: openrouter, model: kimi/k3}\n  - {provider: nous, model: h}\n";
+
+#[test]
+fn import_shows_first_writes_when_asked_and_never_over_anything() {
+    let home = Home::new();
+    home.put(".hermes/config.yaml", HERMES, 0o600);
+    home.put(".hermes/.env", "OPENROUTER_API_KEY=sk-or-value\n", 0o600);
+    let import = |more: &[&str]| {
+        let args = [&["import", "hermes", ".hermes"], more].concat();
+        home.run(&args)
+    };
+    let shown = import(&[]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    for line in [
+        "[subscriptions.openrouter]",
+        "key_env = \"OPENROUTER_API_KEY\"",
+        "- fallback_providers[1] (nous/h): it is a login of Hermes itself",
+        "Nothing was written",
+    ] {
+        assert!(shown.out.contains(line), "{line}: {}", shown.out);
+    }
+    assert!(!home.root().exists());
+
+    let written = import(&["--yes"]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    let file = home.root().join("config.toml");
+    assert_eq!((mode(&home.root()), mode(&file)), (0o700, 0o600));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let usage = home
+        .folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(".hermes/var/usage-portal/site/usage.json");
+    assert!(
+        text.contains(&format!("snapshot = \"{}\"", usage.display())),
+        "{text}"
+    );
+    assert!(!text.contains("sk-or-value"));
+    assert_eq!(home.run(&["config", "check"]).code, 0);
+
+    let again = import(&["--yes"]);
+    assert_eq!(again.code, 1);
+    assert!(
+        again
+            .err
+            .contains("anthropic, openrouter stand in config.toml already"),
+        "{}",
+        again.err
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+
+    let other = Home::new();
+    other.put(".hermes/config.yaml", HERMES, 0o600);
+    let json = other.run(&["--json", "import", "hermes", ".hermes"]).json();
+    assert_eq!(json["written"], Value::Null);
+    assert_eq!(
+        json["not_brought_over"][0]["what"],
+        "fallback_providers[1] (nous/h)"
+    );
+    assert!(!other.root().exists());
+}
+
+#[test]
+fn import_names_what_it_cannot_read() {
+    let home = Home::new();
+    let none = home.run(&["import", "hermes", "nowhere"]);
+    assert_eq!(none.code, 1);
+    assert!(none.err.contains("it has no config.yaml"), "{}", none.err);
+    let file = home.put(".hermes/config.yaml", "model: [a\nb: c\n", 0o600);
+    let broken = home.run(&["import", "hermes", ".hermes", "--yes"]);
+    let place = format!("error: {}:2:", file.display());
+    assert_eq!(broken.code, 1);
+    assert!(broken.err.starts_with(&place), "{}", broken.err);
+    assert!(!home.root().exists());
+}
+
+// --- logins that were refused
+
+#[test]
+fn doctor_lets_a_refused_login_be_tried_again() {
+    let home = Home::with_config(CONFIG);
+    let root = gateway_host::config::RootPath(home.root());
+    let lockouts = gateway_host::cooling::lockout::Lockouts::of(&root);
+    let work = gateway_core::ids::SubscriptionId::new("work");
+    assert!(lockouts.record(&work, "as it was", jiff::Timestamp::UNIX_EPOCH));
+    let without_key = home.run(&["doctor"]);
+    assert!(
+        !without_key.out.contains("tried again"),
+        "{}",
+        without_key.out
+    );
+    assert!(lockouts.of_subscription(&work).is_some());
+    let ready = home.run_with(&["doctor"], &[("WORK_KEY", "k-value")], b"");
+    assert!(
+        ready.out.contains(
+            "its login was refused on 1970-01-01 00:00 UTC, and it is tried again from now on"
+        ),
+        "{}",
+        ready.out
+    );
+    assert!(lockouts.of_subscription(&work).is_none());
 }

@@ -287,7 +287,7 @@ async fn a_session_that_missed_an_exchange_is_told_how_many() {
     world.say("1").await;
     world
         .sub("a")
-        .play(limited(&world, FailureKind::Overloaded, None));
+        .play(limited(&world, FailureKind::Timeout, None));
     world.sub("b").play(says("two"));
     world.say("2").await;
     world.sub("a").play(says("three"));

@@ -114,6 +114,10 @@ async fn every_kind_of_bad_end_is_sealed() {
             )),
             "{kind:?}: {shown:?}"
         );
+        // Nothing but a new login lets a refused one be tried again.
+        let lockouts = gateway_host::cooling::lockout::Lockouts::of(&world.settings.root);
+        let locked_out = lockouts.clear(&"a".into());
+        assert_eq!(locked_out, kind == FailureKind::Auth, "{kind:?}");
         world.sub("a").play(says("ok"));
         world.say("next").await;
         assert!(

@@ -11,6 +11,7 @@
 mod busy;
 mod claims;
 mod cli;
+mod cooling;
 mod crash;
 mod edges;
 mod fallback;

@@ -287,6 +287,10 @@ impl Walk {
                 .push(fate);
         }
         self.seen_turns = turns.len();
+        let lockouts = gateway_host::cooling::lockout::Lockouts::of(&self.world.settings.root);
+        for name in SUBS {
+            lockouts.clear(&name.into()); // the operator logs in again: else nobody is left to walk to
+        }
         let prompts = self.new_prompts();
         for (lane, number) in asked {
             self.check_request(*lane, *number, fates.remove(number), &prompts, at);

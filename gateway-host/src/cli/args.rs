@@ -65,8 +65,9 @@ pub(crate) enum Command {
     SlackManifest(Anything),
     /// Show what is registered where (not yet)
     Commands(Anything),
-    /// Bring over a chain from another gateway (not yet)
-    Import(Anything),
+    /// Bring over the chain and the usage registry's place from another gateway
+    #[command(subcommand)]
+    Import(ImportTopic),
 }
 
 #[derive(Debug, Clone, Copy, Subcommand)]
@@ -120,6 +121,21 @@ pub(crate) enum PluginTopic {
         test: String,
         #[arg(long, allow_hyphen_values = true)]
         config: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportTopic {
+    /// From a Hermes home, usually ~/.hermes; shows what it would write and asks
+    Hermes {
+        /// The folder that holds its config.yaml
+        dir: PathBuf,
+        /// The profile that gets the chain; `default`, or `hermes` if that is taken
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+        /// Write without asking
+        #[arg(long)]
+        yes: bool,
     },
 }
 

@@ -5,15 +5,16 @@ mod proposal;
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, anyhow};
 
 use super::Surroundings;
 use super::answer::Answer;
 use super::outcome::{Exit, Failure};
-use crate::config::{Environment, RootPath, check_text};
-use proposal::{Found, propose};
+use crate::config::{Environment, Program, RootPath, check_text};
+use crate::cooling::login::credential_files;
+use proposal::{Cli, Found, Login, propose};
 
 pub(crate) fn run(yes: bool, around: &Surroundings, answer: &mut Answer) -> Result<Exit, Failure> {
     let root = around.root()?;
@@ -27,7 +28,7 @@ pub(crate) fn run(yes: bool, around: &Surroundings, answer: &mut Answer) -> Resu
     let found = look_around(&around.environment);
     let Some(text) = propose(&found) else {
         return Err(Failure::failed(anyhow!(
-            "found nothing to talk to: no `claude` in PATH, no API key in the environment that is enough{}. Install Claude Code and log in, or set ANTHROPIC_API_KEY or OPENAI_API_KEY, then run `baton init` again; `baton demo` needs neither.",
+            "found nothing to talk to: no `claude` in PATH, no `codex` or `opencode` with a login, no API key in the environment that is enough{}. Install Claude Code and log in, or set ANTHROPIC_API_KEY or OPENAI_API_KEY, then run `baton init` again; `baton demo` needs neither.",
             found.unusable()
         )));
     };
@@ -71,20 +72,33 @@ fn agreed(answer: &mut Answer) -> Result<bool, Failure> {
 
 /// What is on this machine: programs in PATH and keys in the environment. Only names are looked at, never values.
 fn look_around(environment: &Environment) -> Found {
-    let program = |name: &str| -> Option<PathBuf> {
-        which::which_in(name, environment.get("PATH"), &environment.workdir).ok()
+    let cli = |program: Program| {
+        let path = which::which_in(
+            program.word(),
+            environment.get("PATH"),
+            &environment.workdir,
+        )
+        .ok()?;
+        Some(Cli {
+            login: login(program, environment),
+            program,
+            path,
+        })
     };
     Found {
-        claude: program("claude"),
-        later: proposal::LATER
-            .iter()
-            .copied()
-            .filter(|name| program(name).is_some())
-            .collect(),
+        clis: Program::ALL.into_iter().filter_map(cli).collect(),
         keys: proposal::KEYS
             .iter()
             .filter(|key| environment.get(key.variable).is_some())
             .collect(),
+    }
+}
+
+fn login(program: Program, environment: &Environment) -> Login {
+    let files = credential_files(program, None, environment);
+    match files.into_iter().next() {
+        Some(file) if program != Program::Claude && !file.exists() => Login::Missing(file),
+        _ => Login::Likely,
     }
 }
 

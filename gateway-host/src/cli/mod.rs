@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod handoff;
+mod import;
 mod init;
 mod not_yet;
 mod outcome;
@@ -24,7 +25,7 @@ use clap::Parser;
 
 use crate::config::{Environment, Loaded, RootPath, load};
 use answer::Answer;
-use args::{Args, Command};
+use args::{Args, Command, ImportTopic};
 use outcome::{Exit, Failure};
 
 /// Keeps other processes of the same user out of our memory, and our files to ourselves.
@@ -83,7 +84,14 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Why(_) => not_yet::answer("why"),
         Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
         Command::Commands(_) => not_yet::answer("commands"),
-        Command::Import(_) => not_yet::answer("import"),
+        Command::Import(ImportTopic::Hermes { dir, profile, yes }) => {
+            let wanted = import::Wanted {
+                folder: &dir,
+                profile: profile.as_deref(),
+                yes,
+            };
+            import::hermes(&wanted, &surroundings, &mut answer)
+        }
     }
 }
 

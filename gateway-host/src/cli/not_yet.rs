@@ -28,11 +28,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "Discord and Slack",
         "inside `baton chat`, /help lists the commands",
     ),
-    (
-        "import",
-        "Every signal",
-        "write the chain with `baton init` and point usage.snapshot at the existing usage.json",
-    ),
 ];
 
 /// Refuses the command by name, with what brings it and what does until then.

@@ -34,11 +34,6 @@ const ROWS: &[Row] = &[
         "store = \"postgres://…\" for several hosts comes later; the embedded store needs no key",
     ),
     row(
-        &["subscriptions", "*", "provider"],
-        codex_or_opencode,
-        "codex and opencode come with the issue \"Every signal\"; use claude, anthropic or openai",
-    ),
-    row(
         &["profiles", "*", "routing", "paid", "enabled"],
         on,
         "paid routes come with the spend ledger; no cap could be held without it",
@@ -138,10 +133,4 @@ fn any(_: &Value) -> bool {
 
 fn on(value: &Value) -> bool {
     value == &Value::Bool(true)
-}
-
-fn codex_or_opencode(value: &Value) -> bool {
-    value
-        .as_str()
-        .is_some_and(|name| name == "codex" || name == "opencode")
 }

@@ -504,13 +504,6 @@ listen = "127.0.0.1:1"
   | ^^^^^
   = next: take it out of the file until then
 
-error: subscriptions.gpt.provider: not yet: codex and opencode come with the issue "Every signal"; use claude, anthropic or openai
- --> /r/config.toml:5:1
-  |
-5 | provider = "codex"
-  | ^^^^^^^^
-  = next: take it out of the file until then
-
 error: profiles.default.routing.enabled: not yet: quota-aware routing comes with the issue "Routing"; until then the chain is walked
  --> /r/config.toml:9:1
   |

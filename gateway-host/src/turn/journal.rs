@@ -208,14 +208,17 @@ impl Journal {
         self.route.as_ref()
     }
 
+    /// Whether the last attempt has shown text or started a tool call.
+    pub fn attempt_has_effects(&self) -> bool {
+        let of_attempt = self.entries.iter().rev();
+        of_attempt
+            .take_while(|entry| !matches!(entry, JournalEntry::Attempt { .. }))
+            .any(is_effect)
+    }
+
     /// Whether any attempt of this turn has shown text or started a tool call.
     pub fn has_effects(&self) -> bool {
-        self.entries.iter().any(|entry| {
-            matches!(
-                entry,
-                JournalEntry::Text { .. } | JournalEntry::ToolCall { .. }
-            )
-        })
+        self.entries.iter().any(is_effect)
     }
 
     fn remember(&mut self, entry: JournalEntry) {
@@ -232,6 +235,13 @@ impl Journal {
             _ => self.entries.push(entry),
         }
     }
+}
+
+fn is_effect(entry: &JournalEntry) -> bool {
+    matches!(
+        entry,
+        JournalEntry::Text { .. } | JournalEntry::ToolCall { .. }
+    )
 }
 
 async fn write(

@@ -2,12 +2,14 @@
 
 pub mod attempt;
 pub mod journal;
+pub mod pace;
 pub mod prologue;
 pub mod recovery;
 pub mod terminal;
 
 use std::sync::Arc;
 
+use gateway_core::cooling;
 use gateway_core::failure::Failure;
 use gateway_core::handoff::Handoff;
 use gateway_core::ids::ConversationId;
@@ -22,11 +24,13 @@ use providers::{Exchange, Permissions, Stop};
 use tracing::info;
 
 use crate::config::ProfileSettings;
+use crate::cooling::Aside;
 use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{TurnFacts, WalkFacts};
 use crate::store::{Lane, StoreError};
 use journal::Journal;
+use pace::Pace;
 
 /// What intake hands over: a message that has its lane and its owner's word that it may run.
 #[derive(Debug, Clone)]
@@ -58,8 +62,15 @@ pub struct Turn {
     pub first_row: prologue::FirstRow,
     /// Another living gateway runs a turn of this conversation: its CLI session must not be resumed beside it.
     pub shared: bool,
-    /// The last failure of the turn.
+    /// Which entries are tried last or left out for what earlier turns learned, by position.
+    pub asides: Vec<Aside>,
+    /// Which positions may be used at all: not metered without an opt-in, and not set aside.
+    pub usable: Vec<bool>,
+    pub pace: Pace,
+    /// The last failure of the turn that the walk went on from.
     pub failure: Option<Failure>,
+    /// Said among the turn's activity once it has been answered; a cut turn says the same in its closing text.
+    pub remarks: Vec<String>,
     /// The provider session of the attempt that answered.
     pub session: Option<gateway_core::ids::ProviderSessionId>,
 }
@@ -87,6 +98,9 @@ pub async fn run_turn(
 ) -> Result<Outcome, StoreError> {
     let (mut turn, mut walk) = prologue::open(request, stop, effects).await?;
     let mut step = walk.first();
+    if let Step::Try(first) = &step {
+        say_aside(&mut turn, *first, effects).await;
+    }
     loop {
         let over = matches!(step, Step::Done(_) | Step::GiveUp(GiveUp::Stopped));
         if !over && turn.stop.is_asked() {
@@ -98,7 +112,15 @@ pub async fn run_turn(
             Step::GiveUp(GiveUp::Stopped) => return terminal::stopped(*turn, effects).await,
             Step::GiveUp(why) => return terminal::cut(*turn, &walk, why, effects).await,
         };
+        turn.pace.begins(position, effects.now());
         let end = attempt::run(&mut turn, position, effects).await?;
+        if let AttemptEnd::Failed(failure) = &end
+            && let Some(at) = pace::again(&turn, &walk, failure, effects)
+        {
+            pace::wait(&mut turn, position, at, effects).await;
+            step = Step::Try(position);
+            continue;
+        }
         walk.note(&end);
         if let AttemptEnd::Failed(failure) = &end {
             learn(&mut turn, &mut walk, position, failure, effects).await;
@@ -131,16 +153,28 @@ async fn learn(
             .learn(mark.into_iter().collect(), now)
             .await;
     }
-    if !failure.kind.is_quota() || route.is_none() {
+    let Some(route) = route else {
+        return;
+    };
+    if effects
+        .cooling
+        .learn(&route, cooling::lesson(failure, now), now)
+    {
+        effects
+            .cooling
+            .tell(&turn.conversation, &route.subscription);
+        let subscription = route.subscription.as_str();
+        turn.remarks.push(notice::login_refused(subscription));
+    }
+    if !failure.kind.is_quota() {
         return;
     }
     turn.facts.now = now;
     // What this very failure proved is evidence too: another model of the same subscription may be out with it.
     let evidence = effects.registry.current(now).await;
-    let usable = gateway_core::walk::usable(&turn.chain);
     turn.facts.sheet = effects
         .sheets
-        .of(&turn.profile.id, &turn.chain, &usable, &evidence);
+        .of(&turn.profile.id, &turn.chain, &turn.usable, &evidence);
     let facts = WalkFacts {
         turn: turn.facts.clone(),
         failed: position,
@@ -161,6 +195,28 @@ async fn learn(
     if let Some(line) = advice.status_line.filter(|_| !turn.voice.has_status()) {
         turn.voice.status(&line).await;
     }
+}
+
+/// One line where the turn does not start with the route it usually would, unless that was said.
+async fn say_aside(turn: &mut Turn, first: usize, effects: &Effects) {
+    let usual = gateway_core::walk::usable(&turn.chain)
+        .iter()
+        .position(|usable| *usable);
+    let Some(usual) = usual.filter(|usual| *usual != first && !turn.voice.has_status()) else {
+        return;
+    };
+    let (Some(left), Some(onto)) = (turn.route(usual), turn.route(first).cloned()) else {
+        return;
+    };
+    let name = left.subscription.as_str();
+    let line = match turn.asides.get(usual) {
+        Some(Aside::Cooling) => notice::cooling_line(name, &onto),
+        Some(Aside::LockedOut) if effects.cooling.tell(&turn.conversation, &left.subscription) => {
+            notice::locked_out_line(name, &onto)
+        }
+        _ => return,
+    };
+    turn.voice.status(&line).await;
 }
 
 /// One line per turn when the work moves on for a reason nobody has announced yet.

@@ -13,8 +13,10 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use super::journal::Journal;
+use super::pace::Pace;
 use super::{Request, Turn, TurnStop, recovery};
 use crate::config::ProfileSettings;
+use crate::cooling::Aside;
 use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{FactSheet, PrologueAdvice, PrologueFacts, TurnFacts};
@@ -46,7 +48,13 @@ pub async fn open(
     );
     let (shared, session) = (shared?, session?);
     let chain = chain_of(&profile, &session, effects);
-    let usable = usable(&chain);
+    let asides = effects.cooling.asides(&chain, now);
+    let paid_for = usable(&chain);
+    let usable: Vec<bool> = paid_for
+        .iter()
+        .zip(&asides)
+        .map(|(paid_for, aside)| *paid_for && *aside == Aside::No)
+        .collect();
     let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
     let (history, history_len) = effects
         .store
@@ -106,10 +114,14 @@ pub async fn open(
             row,
             first_row,
             shared,
+            asides,
+            usable,
+            pace: Pace::default(),
             failure: None,
+            remarks: Vec::new(),
             session: None,
         };
-        let walk = plan(&mut turn, &usable, &advice).await;
+        let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));
     }
     unreachable!("the rounds have no end but a return")
@@ -233,8 +245,15 @@ async fn write_first_row(
 }
 
 /// The walk over the chain with what is known before any request; says so once if the head is spent.
-async fn plan(turn: &mut Turn, usable: &[bool], advice: &PrologueAdvice) -> Walk {
-    let mut walk = Walk::new(usable);
+async fn plan(turn: &mut Turn, paid_for: &[bool], advice: &PrologueAdvice) -> Walk {
+    let mut walk = Walk::new(paid_for);
+    for (position, aside) in turn.asides.iter().enumerate() {
+        match aside {
+            Aside::No => {}
+            Aside::Cooling => walk.cool(position),
+            Aside::LockedOut => walk.lock_out(position),
+        }
+    }
     walk.gated = advice.gated;
     for skip in &advice.skips {
         walk.skip(skip.position, skip.until);
@@ -282,6 +301,7 @@ pub struct Sheets {
 
 struct Prepared {
     chain: Vec<Route>,
+    usable: Vec<bool>,
     revision: u64,
     sheet: Arc<FactSheet>,
 }
@@ -298,6 +318,7 @@ impl Sheets {
         let mut cache = self.cache.lock();
         let same = |prepared: &&Prepared| {
             prepared.revision == evidence.revision
+                && prepared.usable == usable
                 && prepared.chain.len() == chain.entries.len()
                 && prepared
                     .chain
@@ -316,6 +337,7 @@ impl Sheets {
             .collect();
         let prepared = Prepared {
             chain: routes,
+            usable: usable.to_vec(),
             revision: evidence.revision,
             sheet: Arc::clone(&sheet),
         };

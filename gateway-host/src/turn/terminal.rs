@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use gateway_core::cooling;
 use gateway_core::handoff::assemble::{Cut, assemble};
 use gateway_core::handoff::{Handoff, HandoffState, render};
 use gateway_core::ids::HandoffId;
@@ -78,6 +79,10 @@ pub async fn answered(
             .registry
             .answered(&entry.slug, entry.route.model.as_str(), effects.now())
             .await;
+    }
+    effects.cooling.served(&route);
+    for remark in std::mem::take(&mut turn.remarks) {
+        turn.voice.tool(None, remark).await; // not a notice: the answer is the turn's one outcome
     }
     info!(turn = %turn.row.turn, %route, tokens = ?answer.usage, "answered");
     Ok(Outcome::Answered { route })
@@ -306,7 +311,10 @@ fn reason_of(why: &GiveUp) -> &'static str {
     match why {
         GiveUp::KnownSpent | GiveUp::FallbacksSpent => "rate limit",
         GiveUp::EmptyChain => "no route is configured",
-        GiveUp::ChainEnded | GiveUp::NotRetryable | GiveUp::Stopped => "provider failure",
+        GiveUp::LockedOut => "authentication failed",
+        GiveUp::NetworkDown | GiveUp::ChainEnded | GiveUp::NotRetryable | GiveUp::Stopped => {
+            "provider failure"
+        }
     }
 }
 
@@ -339,12 +347,33 @@ fn closing_text(turn: &Turn, walk: &Walk, why: &GiveUp, now: Timestamp) -> Strin
         GiveUp::EmptyChain => {
             Some("No route is configured for this profile; add one to its `chain`.".to_owned())
         }
-        GiveUp::ChainEnded | GiveUp::NotRetryable | GiveUp::Stopped => None,
+        GiveUp::NetworkDown => Some(notice::network_down().to_owned()),
+        GiveUp::ChainEnded | GiveUp::LockedOut | GiveUp::NotRetryable | GiveUp::Stopped => None,
     };
-    let parts: Vec<String> = head.into_iter().chain(closing).collect();
+    let logins = logins_refused(turn, walk);
+    let parts: Vec<String> = head.into_iter().chain(closing).chain(logins).collect();
     if parts.is_empty() {
         "Nothing answered.".to_owned()
     } else {
         parts.join("\n\n")
     }
+}
+
+/// What the operator has to do about logins that are refused; `None` = nothing.
+fn logins_refused(turn: &Turn, walk: &Walk) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for (position, standing) in walk.standings().iter().enumerate() {
+        let refused = match standing {
+            Standing::LockedOut => true,
+            Standing::Failed(failure) => {
+                cooling::lesson(failure, turn.facts.now) == cooling::Lesson::LoginRefused
+            }
+            _ => false,
+        };
+        if let Some(route) = turn.route(position).filter(|_| refused) {
+            names.push(route.subscription.as_str());
+        }
+    }
+    names.dedup();
+    (!names.is_empty()).then(|| notice::locked_out(&names))
 }

@@ -13,6 +13,7 @@ use super::{Check, Status};
 use crate::cli::executable;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Environment, RootPath, Settings, SubscriptionSettings};
+use crate::cooling::lockout::Lockouts;
 use crate::plugins::PluginSet;
 use crate::plugins::facts::{DisabledBecause, PluginState, State};
 use crate::provide;
@@ -140,13 +141,27 @@ async fn subscription_health(
             return Check::fail(name, problem.to_string(), hint);
         }
     };
+    let lockouts = Lockouts::of(&settings.root);
+    let locked_out = lockouts.of_subscription(&subscription.id);
     match provider.health().await {
-        Health::Ready { version } => Check::ok(
-            name,
-            match version {
+        Health::Ready { version } => {
+            let mut detail = match version {
                 Some(version) => format!("ready, version {version}"),
                 None => "ready".to_owned(),
-            },
+            };
+            if let Some(lockout) = locked_out {
+                lockouts.clear(&subscription.id);
+                detail.push_str(&format!(
+                    "; its login was refused on {}, and it is tried again from now on",
+                    lockout.since.strftime("%Y-%m-%d %H:%M UTC")
+                ));
+            }
+            Check::ok(name, detail)
+        }
+        Health::Broken { problem, hint } if locked_out.is_some() => Check::fail(
+            name,
+            format!("{problem}; turns leave it out since its login was refused"),
+            hint,
         ),
         Health::Broken { problem, hint } => Check::fail(name, problem, hint),
     }

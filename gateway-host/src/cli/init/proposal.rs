@@ -3,8 +3,43 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// CLIs that are known and not driven yet.
-pub(crate) const LATER: &[&str] = &["codex", "opencode"];
+use crate::config::Program;
+
+/// A program that drives its own login.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cli {
+    pub(crate) program: Program,
+    pub(crate) path: PathBuf,
+    pub(crate) login: Login,
+}
+
+/// Whether the program has a login, as far as its files tell.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// There is one, or it cannot be told from outside (Claude Code may keep it in a keychain).
+    Likely,
+    /// There is none where it would be.
+    Missing(PathBuf),
+}
+
+impl Cli {
+    fn usable(&self) -> bool {
+        self.login == Login::Likely
+    }
+}
+
+/// A model to start with, how to log in, and what one should know of the names.
+fn first_steps(program: Program) -> (&'static str, &'static str, &'static str) {
+    match program {
+        Program::Claude => ("opus", "claude", "home = \"…\" for another one"),
+        Program::Codex => ("gpt-6.1-sol", "codex login", "home = \"…\" for another one"),
+        Program::OpenCode => (
+            "opencode-go/kimi-k3",
+            "opencode auth login",
+            "`opencode models` lists its models as provider/model",
+        ),
+    }
+}
 
 /// A key that may stand in the environment, and the API it opens.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,43 +138,44 @@ const fn key(
 /// What is on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    pub(crate) claude: Option<PathBuf>,
-    /// Of [`LATER`].
-    pub(crate) later: Vec<&'static str>,
+    pub(crate) clis: Vec<Cli>,
     pub(crate) keys: Vec<&'static Key>,
 }
 
 impl Found {
     /// What was found, a line each.
     pub(crate) fn summary(&self) -> String {
-        let mut lines = Vec::new();
-        if let Some(path) = &self.claude {
-            lines.push(format!("Found claude at {}.", path.display()));
-        }
-        lines.extend(
-            self.keys
-                .iter()
-                .map(|key| format!("Found {} in the environment.", key.variable)),
-        );
-        lines.extend(self.later.iter().map(|name| {
-            format!("Found {name}; not yet: it comes with the issue \"Every signal\".")
-        }));
-        lines.join("\n")
+        let clis = self.clis.iter().map(|cli| {
+            let word = cli.program.word();
+            match &cli.login {
+                Login::Likely => format!("Found {word} at {}.", cli.path.display()),
+                Login::Missing(_) => format!(
+                    "Found {word} at {}, left out: {}.",
+                    cli.path.display(),
+                    no_login(cli)
+                ),
+            }
+        });
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| format!("Found {} in the environment.", key.variable));
+        clis.chain(keys).collect::<Vec<_>>().join("\n")
     }
 
     /// What was found and is not enough to start with, in brackets; empty = nothing.
     pub(crate) fn unusable(&self) -> String {
-        let later = self
-            .later
+        let clis = self
+            .clis
             .iter()
-            .map(|name| format!("{name}: not yet, it comes with the issue \"Every signal\""));
+            .map(|cli| format!("{}: {}", cli.program.word(), no_login(cli)));
         let keys = self.keys.iter().map(|key| {
             format!(
                 "{}: no model of it is known, write config.toml by hand",
                 key.variable
             )
         });
-        let notes: Vec<String> = later.chain(keys).collect();
+        let notes: Vec<String> = clis.chain(keys).collect();
         if notes.is_empty() {
             String::new()
         } else {
@@ -148,20 +184,41 @@ impl Found {
     }
 }
 
+fn no_login(cli: &Cli) -> String {
+    let (_, log_in, _) = first_steps(cli.program);
+    match &cli.login {
+        Login::Missing(looked) => {
+            format!("it has no login at {}; run `{log_in}`", looked.display())
+        }
+        Login::Likely => "it is ready".to_owned(),
+    }
+}
+
 /// The file to write; `None` = nothing that could answer was found.
 pub(crate) fn propose(found: &Found) -> Option<String> {
-    let plan = found.claude.as_ref().map(|_| "claude/opus".to_owned());
+    let clis = || found.clis.iter().filter(|cli| cli.usable());
+    let plan = clis().map(|cli| {
+        let (model, ..) = first_steps(cli.program);
+        format!("{}/{model}", cli.program.word())
+    });
     let metered = found
         .keys
         .iter()
         .filter_map(|key| Some(format!("{}/{}", key.name, key.model?)));
-    let chain: Vec<String> = plan.into_iter().chain(metered).collect();
+    let chain: Vec<String> = plan.chain(metered).collect();
     let first = chain.first()?;
     let mut text = String::from(
         "# Written by `baton init`. `baton config check` checks it, `baton config schema` describes it.\n",
     );
-    if found.claude.is_some() {
-        text.push_str("\n[subscriptions.claude]\nprovider = \"claude\"   # your own login of the CLI; home = \"…\" for another one\n");
+    for cli in clis() {
+        let (_, _, hint) = first_steps(cli.program);
+        let word = cli.program.word();
+        push(
+            &mut text,
+            format_args!(
+                "\n[subscriptions.{word}]\nprovider = {word:?}   # your own login of the CLI; {hint}\n"
+            ),
+        );
     }
     for key in &found.keys {
         push(
@@ -183,7 +240,7 @@ pub(crate) fn propose(found: &Found) -> Option<String> {
         );
     }
     text.push_str("\n[profiles.default]\n");
-    text.push_str(if found.claude.is_some() {
+    text.push_str(if clis().next().is_some() {
         "# Tried from left to right. A metered entry (an API key) is passed over unless it is the first.\n"
     } else {
         "# Tried from left to right. These cost money per turn: putting one first is the opt-in, the others are passed over.\n"
@@ -214,29 +271,57 @@ mod tests {
             .collect()
     }
 
+    fn cli(program: Program, login: Login) -> Cli {
+        Cli {
+            program,
+            path: format!("/bin/{}", program.word()).into(),
+            login,
+        }
+    }
+
     #[test]
     fn plans_come_first_and_metered_last() {
         let found = Found {
-            claude: Some("/bin/claude".into()),
-            later: vec!["codex"],
+            clis: Program::ALL
+                .map(|program| cli(program, Login::Likely))
+                .into(),
             keys: keys(&["ANTHROPIC_API_KEY", "GROQ_API_KEY"]),
         };
         let text = propose(&found).unwrap();
         assert!(
-            text.contains(r#"chain = ["claude/opus", "anthropic/claude-sonnet-5-5"]"#),
+            text.contains(r#"chain = ["claude/opus", "codex/gpt-6.1-sol", "opencode/opencode-go/kimi-k3", "anthropic/claude-sonnet-5-5"]"#),
             "{text}"
         );
         assert!(text.contains("# To use groq, add \"groq/MODEL\""), "{text}");
-        assert!(found.summary().contains("Found codex; not yet"));
+        assert!(found.summary().contains("Found codex at /bin/codex."));
+    }
+
+    #[test]
+    fn a_program_without_a_login_is_named_and_left_out() {
+        let missing = Login::Missing("/home/p/.codex/auth.json".into());
+        let found = Found {
+            clis: vec![
+                cli(Program::Claude, Login::Likely),
+                cli(Program::Codex, missing),
+            ],
+            ..Found::default()
+        };
+        let text = propose(&found).unwrap();
+        assert!(text.contains(r#"chain = ["claude/opus"]"#), "{text}");
+        assert!(!text.contains("codex"), "{text}");
+        assert!(found.summary().ends_with(
+            "Found codex at /bin/codex, left out: it has no login at /home/p/.codex/auth.json; run `codex login`."
+        ));
     }
 
     #[test]
     fn nothing_usable_proposes_nothing() {
         let found = Found {
-            later: vec!["codex"],
+            clis: vec![cli(Program::Codex, Login::Missing("/a".into()))],
             ..Found::default()
         };
         assert_eq!(propose(&found), None);
+        assert!(found.unusable().contains("run `codex login`"));
         let only_unknown_models = Found {
             keys: keys(&["GROQ_API_KEY"]),
             ..Found::default()
