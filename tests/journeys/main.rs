@@ -14,6 +14,7 @@ mod cli;
 mod crash;
 mod edges;
 mod fallback;
+mod foreign;
 mod handoff;
 mod plugins;
 mod power_loss;
