@@ -9,6 +9,7 @@ codex_version=0.171.0
 opencode_version=1.18.33
 deny_version=0.20.2
 nextest_version=0.9.148
+fuzz_version=0.13.1
 export PATH="$tools/bin:$tools/node_modules/.bin:$PATH"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
@@ -90,4 +91,12 @@ install_cargo_tools() {
   fi
   cargo nextest --version | head -n 1
   cargo deny --version
+}
+
+# Only the fuzzer needs it, and it is built from source: a minute.
+install_cargo_fuzz() {
+  if ! [ -x "$tools/bin/cargo-fuzz" ]; then
+    cargo install --quiet --locked cargo-fuzz --version "$fuzz_version" --root "$tools"
+  fi
+  cargo fuzz --version
 }

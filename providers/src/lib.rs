@@ -11,6 +11,8 @@
 pub mod anthropic_http;
 pub mod claude;
 pub mod environment;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 pub mod http;
 #[cfg(any(test, feature = "loopback"))]
 pub mod loopback;

@@ -15,6 +15,7 @@ mod cooling;
 mod crash;
 mod edges;
 mod fallback;
+mod foreign;
 mod handoff;
 mod plugins;
 mod power_loss;

@@ -48,20 +48,25 @@ impl AnthropicHttp {
     pub fn new(settings: AnthropicSettings) -> Self {
         Self(Arc::new(settings))
     }
+
+    /// One attempt's side, before anything is sent.
+    pub(crate) fn protocol(&self, body: Value) -> Messages {
+        Messages {
+            settings: self.0.clone(),
+            body,
+            text: String::new(),
+            usage: TokenUsage::default(),
+            stop_reason: None,
+            complete: false,
+        }
+    }
 }
 
 #[async_trait]
 impl Provider for AnthropicHttp {
     fn start(&self, request: AttemptRequest) -> AttemptHandle {
         let now = self.0.now.clone();
-        let messages = Messages {
-            settings: self.0.clone(),
-            body: body(&request, self.0.max_tokens),
-            text: String::new(),
-            usage: TokenUsage::default(),
-            stop_reason: None,
-            complete: false,
-        };
+        let messages = self.protocol(body(&request, self.0.max_tokens));
         AttemptHandle::spawn(move |events, stop| {
             exchange::run(messages, request.limits, request.go, now, events, stop)
         })
@@ -103,7 +108,7 @@ fn body(request: &AttemptRequest, max_tokens: u32) -> Value {
 }
 
 /// One attempt.
-struct Messages {
+pub(crate) struct Messages {
     settings: Arc<AnthropicSettings>,
     body: Value,
     text: String,

@@ -13,7 +13,7 @@ mod config;
 mod failure;
 mod limits;
 mod sessions;
-mod stream;
+pub(crate) mod stream;
 mod todos;
 mod turn;
 

@@ -48,22 +48,27 @@ impl OpenAiHttp {
     pub fn new(settings: OpenAiSettings) -> Self {
         Self(Arc::new(settings))
     }
-}
 
-#[async_trait]
-impl Provider for OpenAiHttp {
-    fn start(&self, request: AttemptRequest) -> AttemptHandle {
-        let now = self.0.now.clone();
-        let chat = Chat {
+    /// One attempt's side, before anything is sent.
+    pub(crate) fn protocol(&self, body: Value) -> Chat {
+        Chat {
             settings: self.0.clone(),
-            body: body(&request, self.0.max_tokens),
+            body,
             text: String::new(),
             refusal: String::new(),
             usage: TokenUsage::default(),
             finish: None,
             done: false,
             thinking: false,
-        };
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for OpenAiHttp {
+    fn start(&self, request: AttemptRequest) -> AttemptHandle {
+        let now = self.0.now.clone();
+        let chat = self.protocol(body(&request, self.0.max_tokens));
         AttemptHandle::spawn(move |events, stop| {
             exchange::run(chat, request.limits, request.go, now, events, stop)
         })
@@ -110,7 +115,7 @@ fn body(request: &AttemptRequest, max_tokens: Option<u32>) -> Value {
 }
 
 /// One attempt.
-struct Chat {
+pub(crate) struct Chat {
     settings: Arc<OpenAiSettings>,
     body: Value,
     text: String,
