@@ -1,6 +1,7 @@
 //! `baton explain`: pure functions over JSON lines, one line out per line in whatever comes in. Only the line counts: no
 //! clock, no file, no network. What is not built yet and what cannot be understood is answered with `{id, error}`.
 
+mod failure;
 mod gate;
 mod scenario;
 mod usage;
@@ -27,9 +28,7 @@ pub fn decision_line(line: &str) -> (String, bool) {
 
 /// Answers one line of `baton explain failure`.
 pub fn failure_line(line: &str) -> (String, bool) {
-    answer(line, |_| {
-        Err("not yet: failures are explained by a later version".to_owned())
-    })
+    answer(line, failure::verdict)
 }
 
 /// Answers one line of `baton explain usage`.

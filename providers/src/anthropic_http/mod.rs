@@ -17,7 +17,6 @@ use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::http::evidence::Evidence;
 use crate::http::exchange::{self, Heard, Protocol};
 use crate::http::{conversation, join, quota_headers};
 use crate::sse::SseEvent;
@@ -145,9 +144,9 @@ impl Protocol for Messages {
         claude::headers(&quota_headers(headers), &origin)
     }
 
-    fn refine(&self, failure: Failure, evidence: &Evidence, now: Timestamp) -> Failure {
+    fn refine(&self, failure: Failure, headers: &HeaderMap, now: Timestamp) -> Failure {
         // Of several windows that refuse, the one that resets last: all must be open again.
-        let readings = self.readings(&evidence.headers, now).into_iter();
+        let readings = self.readings(headers, now).into_iter();
         let refused = readings
             .filter(|reading| reading.status == WindowStatus::Rejected)
             .max_by_key(|reading| reading.resets_at);

@@ -1,8 +1,11 @@
 //! Why a turn of the program ended badly. Typed fields decide, in the order below; words only where the program gives no
-//! field at all, because its wording changes between versions. Version seen: 2.1.332; each row has a capture in
+//! field at all, because its wording changes between versions, and then by the gateway's common rules for words. Version seen: 2.1.332; each row has a capture in
 //! `stream/tests.rs`.
 
-use gateway_core::failure::{Failure, FailureKind, FailureScope};
+use gateway_core::failure::{
+    Context, Evidence, Failure, FailureKind, FailureScope, judge as judge_words,
+};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::limits::{self, Refusal};
@@ -49,8 +52,9 @@ impl Envelope {
 }
 
 /// Classifies a failed turn; `refusal` is what a `rate_limit_event` of the same turn said.
-pub(super) fn classify(envelope: &Envelope, refusal: Option<&Refusal>) -> Failure {
-    let (kind, scope) = judge(envelope, refusal);
+pub(super) fn classify(envelope: &Envelope, refusal: Option<&Refusal>, now: Timestamp) -> Failure {
+    let words = words(envelope, now);
+    let (kind, scope) = judge(envelope, refusal, words.as_ref());
     let hint = match (kind, envelope.status) {
         // The CLI's own hint names a command of its own prompt.
         (FailureKind::Auth, None) => {
@@ -59,15 +63,33 @@ pub(super) fn classify(envelope: &Envelope, refusal: Option<&Refusal>) -> Failur
         _ => "",
     };
     let failure = Failure::new(kind, scope, one_line(&format!("{}{hint}", envelope.text)));
+    // The words state a reset only where no field does: they are rounded, and say no more than the hour.
+    let stated = words
+        .filter(|words| words.kind == kind)
+        .and_then(|words| words.retry_at);
     match refusal {
         Some(refusal) if kind == FailureKind::RateLimit => failure
-            .retry_at(refusal.retry_at)
+            .retry_at(refusal.retry_at.or(stated))
             .window(refusal.window.clone()),
-        _ => failure,
+        _ => failure.retry_at(stated),
     }
 }
 
-fn judge(envelope: &Envelope, refusal: Option<&Refusal>) -> (FailureKind, FailureScope) {
+/// What the words alone would mean; `None` = there are none, or they report no failure.
+fn words(envelope: &Envelope, now: Timestamp) -> Option<Failure> {
+    let text = Some(envelope.text.as_str()).filter(|text| !text.trim().is_empty())?;
+    let context = Context {
+        provider: "claude",
+        ..Context::at(now)
+    };
+    judge_words(&Evidence::of_text(text), &context, None).failure()
+}
+
+fn judge(
+    envelope: &Envelope,
+    refusal: Option<&Refusal>,
+    words: Option<&Failure>,
+) -> (FailureKind, FailureScope) {
     use FailureKind as Kind;
     use FailureScope as Scope;
 
@@ -95,15 +117,17 @@ fn judge(envelope: &Envelope, refusal: Option<&Refusal>) -> (FailureKind, Failur
         ("authentication_failed", ..) => (Kind::Auth, Scope::Account),
         (_, "request_too_large", _) | (.., Some(413)) => (Kind::ContextOverflow, Scope::Session),
         (_, "overloaded_error", _) | (.., Some(529)) => (Kind::Overloaded, Scope::UpstreamShared),
-        ("rate_limit", ..) | (.., Some(429)) => throttled(&says, refusal),
+        ("rate_limit", ..) | (.., Some(429)) => throttled(words, refusal),
         ("model_not_found", ..) => (Kind::BadRequest, Scope::AccountModel),
         // Both ends of output carry the same fields in 2.1.332 (`stop-max-tokens`, `stop-context-window`).
         ("max_output_tokens", ..) if says(&["context window"]) => {
             (Kind::ContextOverflow, Scope::Session)
         }
         ("max_output_tokens", ..) => (Kind::BadRequest, Scope::Request),
-        (.., Some(400)) if says(&["credit balance", "extra usage", "usage limits"]) => {
-            (Kind::Billing, Scope::Account)
+        (.., Some(400))
+            if let Some(told) = words.filter(|words| words.kind != Kind::Overloaded) =>
+        {
+            (told.kind, told.scope.clone())
         }
         (.., Some(400..=499)) => (Kind::BadRequest, Scope::Request),
         (.., Some(_)) => (Kind::Overloaded, Scope::UpstreamShared),
@@ -119,20 +143,19 @@ fn judge(envelope: &Envelope, refusal: Option<&Refusal>) -> (FailureKind, Failur
 
 /// A 429 that is not named a usage limit: with a login the program says whether the plan's windows are meant, with an API
 /// key it never does (`rl-unified-rejected-apikey`), so the account stays eligible.
-fn throttled(
-    says: &dyn Fn(&[&str]) -> bool,
-    refusal: Option<&Refusal>,
-) -> (FailureKind, FailureScope) {
-    match refusal {
-        Some(_) => (FailureKind::RateLimit, refused_scope(refusal)),
-        None if says(&["spend limit", "insufficient balance"]) => {
-            (FailureKind::Billing, FailureScope::Account)
+fn throttled(words: Option<&Failure>, refusal: Option<&Refusal>) -> (FailureKind, FailureScope) {
+    use FailureKind::{Billing, ContextOverflow, Overloaded, RateLimit};
+    match (refusal, words) {
+        (Some(_), _) => (RateLimit, refused_scope(refusal)),
+        (None, Some(told))
+            if matches!(
+                told.kind,
+                Billing | ContextOverflow | Overloaded | RateLimit
+            ) =>
+        {
+            (told.kind, told.scope.clone())
         }
-        None if says(&["long context"]) => (FailureKind::BadRequest, FailureScope::Request),
-        None if says(&["not your usage limit", "overloaded"]) => {
-            (FailureKind::Overloaded, FailureScope::UpstreamShared)
-        }
-        None => (FailureKind::RateLimit, FailureScope::Burst),
+        _ => (RateLimit, FailureScope::Burst),
     }
 }
 
@@ -198,6 +221,66 @@ mod tests {
         assert!(
             line.starts_with("a key [redacted] Bearer [redacted] x") && line.chars().count() == 300
         );
+    }
+
+    #[test]
+    fn without_a_limit_event_the_words_say_which_limit_and_until_when() {
+        let now: Timestamp = "2026-06-15T12:00:00Z".parse().unwrap();
+        let told = |text: &str| {
+            let envelope = Envelope {
+                error: "rate_limit".into(),
+                status: Some(429),
+                text: text.into(),
+                ..Envelope::default()
+            };
+            let failure = classify(&envelope, None, now);
+            (
+                failure.kind,
+                failure.scope,
+                failure.retry_at.map(|at| at.to_string()),
+            )
+        };
+        let at = |text: &str| Some(text.to_owned());
+        for (text, kind, scope, retry_at) in [
+            (
+                "You've hit your session limit · resets 2:42pm (UTC)",
+                FailureKind::RateLimit,
+                FailureScope::Account,
+                at("2026-06-15T14:42:00Z"),
+            ),
+            (
+                "You've hit your Opus limit · resets Jun 18, 11pm (Europe/Berlin)",
+                FailureKind::RateLimit,
+                FailureScope::AccountModel,
+                at("2026-06-18T21:00:00Z"),
+            ),
+            (
+                "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.",
+                FailureKind::RateLimit,
+                FailureScope::Burst,
+                None,
+            ),
+            (
+                "API Error: Server is temporarily limiting requests (not your usage limit) · Rate limited",
+                FailureKind::Overloaded,
+                FailureScope::UpstreamShared,
+                None,
+            ),
+            (
+                "API Error: Extra usage is required for long context requests.",
+                FailureKind::ContextOverflow,
+                FailureScope::Request,
+                None,
+            ),
+            (
+                "You've hit your monthly spend limit",
+                FailureKind::Billing,
+                FailureScope::Account,
+                None,
+            ),
+        ] {
+            assert_eq!(told(text), (kind, scope, retry_at), "{text}");
+        }
     }
 
     #[test]

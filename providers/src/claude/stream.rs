@@ -108,7 +108,7 @@ impl Stream {
             "assistant" => self.assistant(record),
             "user" => self.user(record),
             "rate_limit_event" => self.limit(record, now),
-            "result" => self.result(record),
+            "result" => self.result(record, now),
             _ => Vec::new(),
         }
     }
@@ -284,14 +284,14 @@ impl Stream {
         notice.readings.into_iter().map(Event::Limit).collect()
     }
 
-    fn result(&mut self, record: &Value) -> Vec<Event> {
+    fn result(&mut self, record: &Value, now: Timestamp) -> Vec<Event> {
         self.envelope.take(record);
         let usage = record.get("usage").map(usage);
         // A turn that never reached the model is reported with zeros (`no-credentials`): that says nothing.
         let spent = usage.filter(|usage| usage.output > Some(0) || usage.input > Some(0));
         let mut events: Vec<Event> = spent.map(Event::Usage).into_iter().collect();
         if flag(record, "is_error") {
-            self.end = Some(self.bad_end(record));
+            self.end = Some(self.bad_end(record, now));
             return events;
         }
         // Text that never came as a block is still the answer: a finished turn is not empty.
@@ -306,7 +306,7 @@ impl Stream {
         events
     }
 
-    fn bad_end(&self, record: &Value) -> TurnEnd {
+    fn bad_end(&self, record: &Value, now: Timestamp) -> TurnEnd {
         let errors = record.get("errors").and_then(Value::as_array);
         let mut errors = errors.into_iter().flatten().filter_map(Value::as_str);
         if self.envelope.terminal.starts_with("aborted") {
@@ -323,7 +323,11 @@ impl Stream {
                 words,
             ))
         } else {
-            TurnEnd::Failed(failure::classify(&self.envelope, self.refusal.as_ref()))
+            TurnEnd::Failed(failure::classify(
+                &self.envelope,
+                self.refusal.as_ref(),
+                now,
+            ))
         }
     }
 }

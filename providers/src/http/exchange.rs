@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use gateway_core::event::Event;
-use gateway_core::failure::{AttemptLimits, Failure, FailureKind, FailureScope};
+use gateway_core::failure::{AttemptLimits, Evidence, Failure, FailureKind, FailureScope, detail};
 use gateway_core::turn::{Answer, AttemptEnd};
 use gateway_core::usage::Reading;
 use jiff::Timestamp;
@@ -14,9 +14,8 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::evidence::Evidence;
+use super::judge;
 use super::pace::{Interrupt, Pace};
-use super::{detail, judge};
 use crate::Stop;
 use crate::sse::{Caps, SseEvent, SseEvents, chain};
 
@@ -44,7 +43,7 @@ pub(crate) trait Protocol: Send + 'static {
     /// Window readings of the answer's headers, on success and on refusal.
     fn readings(&self, headers: &HeaderMap, now: Timestamp) -> Vec<Reading>;
     /// What this refusal says of a window, beyond the common judgement.
-    fn refine(&self, failure: Failure, evidence: &Evidence, now: Timestamp) -> Failure;
+    fn refine(&self, failure: Failure, headers: &HeaderMap, now: Timestamp) -> Failure;
     /// Takes one event of the stream.
     fn hear(&mut self, event: &SseEvent) -> Heard;
     /// Takes a whole answer that came without a stream.
@@ -138,7 +137,7 @@ impl<P: Protocol> Exchange<P> {
                 FailureKind::Transport,
                 "the provider answered with an empty body",
             )),
-            Err(_) => Err(self.judged(&Evidence::of_answer(status, headers, &text))),
+            Err(_) => Err(self.answered(status, &headers, &text)),
         }
     }
 
@@ -152,7 +151,8 @@ impl<P: Protocol> Exchange<P> {
             }
             Heard::Complete => Ok(More::No),
             Heard::Error(object) => {
-                Err(self.judged(&Evidence::of_object(headers.clone(), &object)))
+                let evidence = Evidence::of_object(judge::headers(headers), &object);
+                Err(self.judged(&evidence, headers))
             }
         }
     }
@@ -161,13 +161,18 @@ impl<P: Protocol> Exchange<P> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = self.body(response, MAX_ERROR_BYTES).await?;
         let text = String::from_utf8_lossy(&body);
-        Ok(self.judged(&Evidence::of_answer(status, headers, &text)))
+        Ok(self.answered(status, &headers, &text))
     }
 
-    fn judged(&self, evidence: &Evidence) -> AttemptEnd {
+    fn answered(&self, status: u16, headers: &HeaderMap, text: &str) -> AttemptEnd {
+        let evidence = Evidence::of_answer(status, judge::headers(headers), text);
+        self.judged(&evidence, headers)
+    }
+
+    fn judged(&self, evidence: &Evidence, headers: &HeaderMap) -> AttemptEnd {
         let now = (self.now)();
-        let failure = judge::judge(evidence, self.protocol.secret(), now);
-        AttemptEnd::Failed(self.protocol.refine(failure, evidence, now))
+        let failure = judge::judged(evidence, self.protocol.secret(), now);
+        AttemptEnd::Failed(self.protocol.refine(failure, headers, now))
     }
 
     /// At most `limit` bytes of the body; a body that breaks off is what came of it.

@@ -1,11 +1,8 @@
 //! What the HTTP providers share: one client, URLs, and the judgement of answers. Nothing here knows a protocol.
 
-pub(crate) mod detail;
-pub(crate) mod evidence;
 pub(crate) mod exchange;
 pub(crate) mod judge;
 pub(crate) mod pace;
-pub(crate) mod resets;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -19,7 +19,6 @@ use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::http::evidence::Evidence;
 use crate::http::exchange::{self, Heard, Protocol};
 use crate::http::{conversation, join, quota_headers};
 use crate::sse::SseEvent;
@@ -158,7 +157,7 @@ impl Protocol for Chat {
         readings
     }
 
-    fn refine(&self, failure: Failure, _evidence: &Evidence, _now: Timestamp) -> Failure {
+    fn refine(&self, failure: Failure, _headers: &HeaderMap, _now: Timestamp) -> Failure {
         failure
     }
 

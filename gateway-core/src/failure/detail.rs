@@ -3,13 +3,16 @@
 /// The contract of `Failure::detail`.
 const MAX_CHARS: usize = 300;
 
+/// A shorter word is no secret.
+const SHORTEST_SECRET: usize = 8;
+
 /// Starts of words that are credentials wherever they stand.
 const SECRET_PREFIXES: &[&str] = &[
     "sk-", "sk_", "gsk_", "xai-", "key-", "rk_", "pk_", "AIza", "eyJ", "ghp_", "hf_",
 ];
 
 /// Makes the line. HTML becomes its title; `key` and anything that looks like a credential is struck out.
-pub(crate) fn line(text: &str, html: bool, key: Option<&str>) -> String {
+pub fn line(text: &str, html: bool, key: Option<&str>) -> String {
     let text = match html {
         true => title(text).unwrap_or_else(|| "an HTML page".to_owned()),
         false => text.to_owned(),
@@ -53,6 +56,9 @@ fn title(html: &str) -> Option<String> {
 }
 
 fn redact_word(word: &str) -> String {
+    if word.len() < SHORTEST_SECRET {
+        return word.to_owned();
+    }
     for prefix in SECRET_PREFIXES {
         let Some((before, secret)) = word.split_once(prefix) else {
             continue;
@@ -62,7 +68,7 @@ fn redact_word(word: &str) -> String {
             .chars()
             .take_while(|c| c.is_alphanumeric() || "-_.*".contains(*c))
             .count();
-        if at_start && length >= 8 {
+        if at_start && length >= SHORTEST_SECRET {
             let rest: String = secret.chars().skip(length).collect();
             return format!("{before}[redacted]{rest}");
         }

@@ -1,10 +1,33 @@
 //! Why an attempt ended badly, as data. A provider classifies once, at the source, typed fields before prose; everybody
 //! else reads these values and never the text.
+//!
+//! [`Evidence`] unwraps an answer to its innermost error, [`judge`] says what it means, when to ask again and what to do.
+
+mod action;
+pub mod detail;
+mod evidence;
+mod headers;
+mod judge;
+mod loose;
+mod members;
+mod quota;
+mod resets;
+mod rows;
+mod signs;
+mod size;
+mod vendors;
+mod words;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use action::Action;
+pub use evidence::Evidence;
+pub use headers::Headers;
+pub use judge::{Context, Endpoint, Judgement, judge};
+pub use resets::number::HORIZON;
 
 /// What went wrong. The words are the contract's (`baton explain failure` prints them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,3 +142,6 @@ pub struct AttemptLimits {
     /// The longest silence (no event at all).
     pub silence: Duration,
 }
+
+#[cfg(test)]
+mod tests;

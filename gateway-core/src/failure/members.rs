@@ -1,0 +1,127 @@
+//! Which members of an object say what, in the dialects of all vendors. Names in lower case.
+
+use serde_json::Value;
+
+/// Members that name the error.
+pub(super) const NAME_KEYS: &[&str] = &[
+    "type",
+    "error_type",
+    "errortype",
+    "code",
+    "error_code",
+    "errorcode",
+    "status",
+    "name",
+    "reason",
+    "category",
+    "kind",
+    "__type",
+    "exception",
+    "api_error",
+    "api_error_type",
+    "terminal_reason",
+    "limit_source",
+    "limitname",
+    "quotaid",
+    "quotametric",
+    "ratelimittype",
+    "codexerrorinfo",
+    "codex_error_info",
+    "ratelimitreachedtype",
+    "rate_limit_reached_type",
+    "status_code",
+];
+/// Members whose text is the message.
+pub(super) const MESSAGE_KEYS: &[&str] = &[
+    "title",
+    "detail",
+    "error_description",
+    "description",
+    "status_msg",
+    "msg",
+    "errormessage",
+    "error_message",
+    "errmsg",
+    "text",
+    "result",
+    "message",
+];
+/// Members that hold an HTTP status.
+pub(super) const STATUS_KEYS: &[&str] = &[
+    "code",
+    "status",
+    "status_code",
+    "statuscode",
+    "http_code",
+    "httpstatuscode",
+    "http_status",
+    "api_error_status",
+    "error_status",
+    "error_code",
+];
+/// Members that hold another error, outermost first.
+pub(super) const INNER_KEYS: &[&str] = &[
+    "properties",
+    "params",
+    "payload",
+    "turn",
+    "info",
+    "data",
+    "response",
+    "status",
+    "message",
+    "content",
+    "details",
+    "detail",
+    "errors",
+    "base_resp",
+    "rate_limit_info",
+    "unifiedwindows",
+    "rate_limits",
+    "ratelimits",
+    "rate_limit",
+    "primary",
+    "secondary",
+    "primary_window",
+    "secondary_window",
+    "codexerrorinfo",
+    "codex_error_info",
+    "five_hour",
+    "seven_day",
+    "quotalimits",
+    "error",
+    "innererror",
+    "inner_error",
+    "cause",
+    "body",
+    "responsebody",
+    "upstream_error",
+    "metadata",
+    "raw",
+    "violations",
+];
+
+/// Whether an event of a stream carries text of the answer: a delta of any of the three protocols.
+pub(super) fn has_answer_text<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> bool {
+    let text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+    let delta = |delta: &Value| {
+        text(delta)
+            || ["text", "content"]
+                .iter()
+                .any(|key| delta.get(key).is_some_and(text))
+    };
+    let choice = get("choices").and_then(|choices| choices.pointer("/0/delta"));
+    get("delta").or(choice).is_some_and(delta)
+}
+
+/// An HTTP status that says "failed", as a number or as text.
+pub(super) fn status_number(value: &Value) -> Option<u16> {
+    let number = match value {
+        Value::Number(number) => number.as_u64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    u16::try_from(number)
+        .ok()
+        .filter(|status| (400..600).contains(status))
+}
