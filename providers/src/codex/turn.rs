@@ -215,7 +215,10 @@ impl Turn {
     }
 
     async fn take(&mut self, notice: &Notice) {
-        self.heard.heard();
+        // What is said to everybody (limits of another turn) is no sign of life of this one.
+        if notice.params.get("threadId").is_some() {
+            self.heard.heard();
+        }
         let now = (self.now)();
         for event in self.stream.push(&notice.method, &notice.params, now) {
             self.report(event).await;
