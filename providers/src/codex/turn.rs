@@ -4,7 +4,7 @@
 //! (an interrupt does not, 0.171). A stop asks by protocol first, which keeps the partial answer in the thread; a server
 //! that does not obey is killed, and every turn on it with it.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use gateway_core::event::Event;
@@ -86,7 +86,7 @@ pub(super) async fn run(
 /// A server and an open thread; a server that dies before anything is sent is replaced once.
 async fn prepare(
     codex: &Codex,
-    workdir: &PathBuf,
+    workdir: &Path,
     request: &AttemptRequest,
 ) -> Result<(Running, Thread), Failure> {
     let settings = codex.settings();
