@@ -17,6 +17,7 @@ mod command;
 mod config;
 mod failure;
 mod items;
+mod lanes;
 mod limits;
 mod open;
 mod server;
@@ -37,7 +38,8 @@ use tokio::time::timeout;
 
 use self::account::Account;
 pub use self::config::CodexSettings;
-use self::server::{CallError, Lanes, Server};
+use self::lanes::Lanes;
+use self::server::{CallError, Server};
 use self::sessions::Sessions;
 use crate::process::ChildSpec;
 use crate::{AttemptHandle, AttemptRequest, Health, LoginFacts, ProbeError, Probed, Provider};
