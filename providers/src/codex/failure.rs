@@ -2,8 +2,11 @@
 //! two. Version seen: 0.171.0; each row has a capture in `stream/tests.rs`.
 
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::clock;
 use super::limits::{Limits, Spent};
 use FailureKind as Kind;
 use FailureScope as Scope;
@@ -47,8 +50,14 @@ impl Trouble {
     }
 }
 
-/// Classifies a failed turn with what it heard of its limits.
-pub(super) fn classify(trouble: &Trouble, limits: &Limits) -> Failure {
+/// Classifies a failed turn with what it heard of its limits. The reset is what the headers stated, else what the words
+/// state.
+pub(super) fn classify(
+    trouble: &Trouble,
+    limits: &Limits,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Failure {
     let spent = limits.spent();
     let (kind, scope) = judge(trouble, limits, spent.as_ref());
     let hint = match kind {
@@ -56,11 +65,12 @@ pub(super) fn classify(trouble: &Trouble, limits: &Limits) -> Failure {
         _ => "",
     };
     let failure = Failure::new(kind, scope, one_line(&format!("{}{hint}", trouble.message)));
+    if kind != Kind::RateLimit || trouble.info != "usageLimitExceeded" {
+        return failure;
+    }
     match spent {
-        Some(spent) if kind == Kind::RateLimit && trouble.info == "usageLimitExceeded" => {
-            failure.retry_at(spent.retry_at).window(Some(spent.window))
-        }
-        _ => failure,
+        Some(spent) => failure.retry_at(spent.retry_at).window(Some(spent.window)),
+        None => failure.retry_at(clock::stated(&trouble.message, now, zone)),
     }
 }
 
@@ -256,7 +266,17 @@ mod tests {
         ];
         for (info, kind) in rows {
             let trouble = Trouble::read(&json!({"message": "m", "codexErrorInfo": info}));
-            assert_eq!(classify(&trouble, &Limits::default()).kind, kind, "{info}");
+            assert_eq!(
+                classify(
+                    &trouble,
+                    &Limits::default(),
+                    Timestamp::UNIX_EPOCH,
+                    &TimeZone::UTC
+                )
+                .kind,
+                kind,
+                "{info}"
+            );
         }
     }
 }

@@ -13,6 +13,7 @@
 //!   the person's and the project's settings that could act does not (`command.rs`).
 
 mod account;
+mod clock;
 mod command;
 mod config;
 mod failure;

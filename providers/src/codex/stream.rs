@@ -9,6 +9,7 @@ use gateway_core::failure::Failure;
 use gateway_core::ids::SubscriptionId;
 use gateway_core::turn::Answer;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::failure::{self, Trouble};
@@ -29,6 +30,7 @@ pub(super) enum TurnEnd {
 #[derive(Debug)]
 pub(super) struct Stream {
     subscription: SubscriptionId,
+    zone: TimeZone,
     turn: Option<String>,
     text: Text,
     todos: Vec<Todo>,
@@ -41,10 +43,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A turn of this subscription, before its first notification.
-    pub(super) fn new(subscription: SubscriptionId) -> Self {
+    /// A turn of this subscription, before its first notification. `zone` is the one the program writes times in.
+    pub(super) fn new(subscription: SubscriptionId, zone: TimeZone) -> Self {
         Self {
             subscription,
+            zone,
             turn: None,
             text: Text::default(),
             todos: Vec::new(),
@@ -77,7 +80,7 @@ impl Stream {
         if !ours {
             return Vec::new();
         }
-        self.read(method, params)
+        self.read(method, params, now)
     }
 
     /// How the turn ended; `None` = not yet.
@@ -95,7 +98,7 @@ impl Stream {
         self.retrying.as_ref()
     }
 
-    fn read(&mut self, method: &str, params: &Value) -> Vec<Event> {
+    fn read(&mut self, method: &str, params: &Value, now: Timestamp) -> Vec<Event> {
         let one = |event: Option<Event>| event.into_iter().collect();
         match method {
             "item/agentMessage/delta" => {
@@ -117,7 +120,7 @@ impl Stream {
             "turn/plan/updated" => one(self.planned(params)),
             "thread/compacted" => one(Some(activity("compacting the conversation".to_owned()))),
             "error" => self.error(params),
-            "turn/completed" => self.over(params),
+            "turn/completed" => self.over(params, now),
             _ => Vec::new(),
         }
     }
@@ -180,7 +183,7 @@ impl Stream {
         abandoned.into_iter().chain([activity(words)]).collect()
     }
 
-    fn over(&mut self, params: &Value) -> Vec<Event> {
+    fn over(&mut self, params: &Value, now: Timestamp) -> Vec<Event> {
         let turn = params.get("turn").unwrap_or(&Value::Null);
         let end = match text(turn, "status") {
             Some("completed") => TurnEnd::Answered(Answer {
@@ -194,6 +197,8 @@ impl Stream {
                 TurnEnd::Failed(failure::classify(
                     &trouble.unwrap_or_default(),
                     &self.limits,
+                    now,
+                    &self.zone,
                 ))
             }
         };

@@ -11,6 +11,7 @@ use gateway_core::event::Event;
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use gateway_core::ids::ProviderSessionId;
 use gateway_core::turn::AttemptEnd;
+use jiff::tz::TimeZone;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -65,7 +66,7 @@ pub(super) async fn run(
     }
     let mut turn = Turn {
         server: running.server,
-        stream: Stream::new(settings.subscription.clone()),
+        stream: Stream::new(settings.subscription.clone(), TimeZone::system()),
         now: settings.now.clone(),
         thread,
         events,

@@ -32,7 +32,7 @@ fn push(stream: &mut Stream, line: &str) -> Vec<Event> {
 }
 
 fn read(lines: &str) -> (Vec<Event>, Stream) {
-    let mut stream = Stream::new("sub".into());
+    let mut stream = Stream::new("sub".into(), TimeZone::UTC);
     let events = lines
         .lines()
         .flat_map(|line| push(&mut stream, line))
@@ -78,7 +78,10 @@ const ENDS: &[(&str, &str)] = &[
         "app-rl-usage-limit",
         "RateLimit Account five_hour 1796060000",
     ),
-    ("app-rl-usage-limit-no-headers", "RateLimit Account"),
+    (
+        "app-rl-usage-limit-no-headers",
+        "RateLimit Account 1796059980",
+    ),
     ("app-rl-usage-limit-no-reset", "RateLimit Account"),
     ("app-rl-usage-not-included", "Billing Account"),
     ("app-stream-cut", "Transport Request"),
@@ -114,7 +117,7 @@ fn every_capture_ends_as_it_must() {
 fn one_connection_of_three_turns() {
     let lines = capture("app-server");
     let mut turns = Vec::new();
-    let mut stream = Stream::new("sub".into());
+    let mut stream = Stream::new("sub".into(), TimeZone::UTC);
     let mut events = Vec::new();
     for line in lines.lines() {
         events.extend(push(&mut stream, line));
@@ -126,7 +129,7 @@ fn one_connection_of_three_turns() {
                     cache_write: 0,
                     output: 42,
                 },
-                ..Stream::new("sub".into())
+                ..Stream::new("sub".into(), TimeZone::UTC)
             };
             turns.push((
                 std::mem::take(&mut events),
@@ -261,7 +264,7 @@ fn a_resumed_thread_counts_only_its_own_tokens() {
 #[test]
 fn a_retry_is_a_sign_of_life_until_something_comes() {
     let lines = capture("app-stream-cut-then-ok");
-    let mut stream = Stream::new("sub".into());
+    let mut stream = Stream::new("sub".into(), TimeZone::UTC);
     let retrying: Vec<bool> = lines
         .lines()
         .map(|line| {
@@ -274,7 +277,7 @@ fn a_retry_is_a_sign_of_life_until_something_comes() {
 
 #[test]
 fn other_turns_and_unknown_things_are_nothing() {
-    let mut stream = Stream::new("sub".into());
+    let mut stream = Stream::new("sub".into(), TimeZone::UTC);
     stream.push("turn/started", &json!({"turn": {"id": "mine"}}), now());
     let others = [
         (
@@ -313,7 +316,7 @@ proptest! {
             .iter()
             .flat_map(|name| capture(name).lines().map(str::to_owned).collect::<Vec<_>>())
             .collect();
-        let mut stream = Stream::new("sub".into());
+        let mut stream = Stream::new("sub".into(), TimeZone::UTC);
         for (at, cut) in order {
             let line = &lines[at % lines.len()];
             let damaged: String = line.chars().take(if cut < 450 { cut } else { usize::MAX }).collect();
