@@ -259,7 +259,6 @@ async fn real_codex_stops_and_its_commands_stop_with_it() {
     let stopped = Turn::of(handle).await;
     assert_eq!(stopped.end, AttemptEnd::Stopped);
 
-    world.api.script([]);
     let marker = world.path("work/ticks");
     let second = world.turn("again", |_| {}).await;
     assert_eq!(second.answer(), "after");
@@ -271,7 +270,7 @@ async fn real_codex_stops_and_its_commands_stop_with_it() {
     while !matches!(handle.events.recv().await.unwrap(), Event::ToolCall { .. }) {}
     let written = async {
         while !marker.exists() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), written)
