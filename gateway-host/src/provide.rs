@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use providers::SharedProvider;
 use providers::anthropic_http::{AnthropicHttp, AnthropicSettings};
 use providers::claude::{Claude, ClaudeSettings};
+use providers::codex::{Codex, CodexSettings};
 use providers::openai_http::{OpenAiHttp, OpenAiSettings};
 use tracing::warn;
 
@@ -82,7 +83,16 @@ pub fn one(
                 hidden: hidden(settings, home.as_ref()),
                 now,
             })),
-            Program::Codex | Program::OpenCode => return Err(ProvideError::NotYet(*program)),
+            Program::Codex => Arc::new(Codex::new(CodexSettings {
+                binary: binary.clone(),
+                home: home.clone(),
+                env: marked(env, instance),
+                subscription: slug,
+                billing: subscription.billing,
+                hidden: hidden(settings, home.as_ref()),
+                now,
+            })),
+            Program::OpenCode => return Err(ProvideError::NotYet(*program)),
         },
         ProviderSettings::Anthropic {
             base_url,

@@ -10,6 +10,8 @@
 
 pub mod anthropic_http;
 pub mod claude;
+pub mod codex;
+mod earlier;
 pub mod environment;
 #[cfg(feature = "foreign")]
 pub mod foreign;

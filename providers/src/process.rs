@@ -124,6 +124,11 @@ impl Child {
         }
     }
 
+    /// Hands stdin out, for a program that is written to while it is read. Dropped = closed.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.stdin.take()
+    }
+
     /// Closes stdin.
     pub fn close_stdin(&mut self) {
         self.stdin = None;

@@ -17,16 +17,15 @@ use tokio::time::{Sleep, sleep, timeout};
 use super::command::{self, Opening, Run};
 use super::stream::{Stream, TurnEnd};
 use super::{Claude, failure, start_problem};
+use crate::earlier::unseen;
 use crate::environment::billing_variable;
 use crate::process::{Child, ChildSpec, Line, StopSteps};
-use crate::{AttemptRequest, Exchange, Permissions, Provider as _, Stop};
+use crate::{AttemptRequest, Permissions, Provider as _, Stop};
 
 /// How long a program that has delivered its result may take to write its transcript and leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// How long a stop by protocol may take before signals follow; 2.1.332 answers at once (`interrupt-control`).
 const POLITE: Duration = Duration::from_secs(2);
-/// The most of the earlier conversation that is sent as text, in bytes.
-const CONTEXT_BYTES: usize = 64 * 1024;
 const NO_ANSWER: &str = "claude had no answer within";
 
 /// Runs the attempt.
@@ -131,12 +130,7 @@ impl<'a> Attempt<'a> {
 
     /// What this session has not seen of the conversation, as text.
     fn context(&self, request: &AttemptRequest) -> Option<String> {
-        let unseen = match self.opening {
-            Opening::New(_) => request.history.len(),
-            Opening::Resume(_) => request.unseen.min(request.history.len()),
-        };
-        let from = request.history.len() - unseen;
-        earlier(request.history.get(from..).unwrap_or_default())
+        unseen(request, matches!(self.opening, Opening::Resume(_)))
     }
 }
 
@@ -196,28 +190,6 @@ async fn opening(claude: &Claude, session: Option<ProviderSessionId>) -> Opening
 
 fn new_session() -> Opening {
     Opening::New(ProviderSessionId::new(uuid::Uuid::new_v4().to_string()))
-}
-
-/// The exchanges as text, the newest that fit; `None` = there are none.
-fn earlier(exchanges: &[Exchange]) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut room = CONTEXT_BYTES;
-    for exchange in exchanges.iter().rev() {
-        let part = format!(
-            "User: {}\n\nAssistant: {}",
-            exchange.request, exchange.answer
-        );
-        match room.checked_sub(part.len()) {
-            Some(left) => room = left,
-            None => break,
-        }
-        parts.push(part);
-    }
-    parts.reverse();
-    (!parts.is_empty()).then(|| {
-        let told = parts.join("\n\n");
-        format!("What was said earlier in this conversation, outside of this session:\n\n{told}\n\nThe next message follows.")
-    })
 }
 
 /// Why reading stopped.
@@ -422,27 +394,6 @@ fn log_version(version: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn exchange(request: &str, answer: &str) -> Exchange {
-        Exchange {
-            request: request.to_owned(),
-            answer: answer.to_owned(),
-        }
-    }
-
-    #[test]
-    fn earlier_exchanges_are_told_newest_first_within_the_bound() {
-        assert_eq!(earlier(&[]), None);
-        let told = earlier(&[exchange("q1", "a1"), exchange("q2", "a2")]).unwrap();
-        assert!(
-            told.find("q1").unwrap() < told.find("a2").unwrap(),
-            "{told}"
-        );
-        let long = "x".repeat(CONTEXT_BYTES);
-        let told = earlier(&[exchange("old", &long), exchange("new", "a")]).unwrap();
-        assert!(told.contains("new") && !told.contains("old"));
-        assert!(earlier(&[exchange("old", &long)]).is_none());
-    }
 
     #[test]
     fn the_login_its_account_file_and_the_gateway_are_hidden() {

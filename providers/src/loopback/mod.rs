@@ -7,6 +7,7 @@
 mod anthropic;
 mod openai;
 mod reply;
+mod responses;
 mod step;
 
 use std::collections::VecDeque;
@@ -40,6 +41,8 @@ pub enum Wire {
     Anthropic,
     /// `POST /v1/chat/completions`, as OpenAI and its many compatibles speak it.
     OpenAi,
+    /// The Responses API: `POST …/responses`, as Codex speaks it. Limits come as `x-codex-*` headers.
+    Responses,
 }
 
 /// One request as the server received it, secrets included.
@@ -67,7 +70,8 @@ impl RecordedRequest {
 
     /// Returns the text of the newest user message; empty if there is none. Content blocks are joined.
     pub fn prompt(&self) -> String {
-        let messages = self.body.get("messages").and_then(Value::as_array);
+        let messages = self.body.get("messages").or_else(|| self.body.get("input"));
+        let messages = messages.and_then(Value::as_array);
         let newest = messages
             .into_iter()
             .flatten()
@@ -236,8 +240,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         (Wire::OpenAi, "POST", "/v1/chat/completions" | "/chat/completions") => {
             openai::reply(shared.next_step(&request), &request)
         }
+        (Wire::Responses, "POST", path) if path.ends_with("/responses") => {
+            responses::reply(shared.next_step(&request), &request)
+        }
         (Wire::Anthropic, ..) => anthropic::not_found(&request),
-        (Wire::OpenAi, ..) => openai::not_found(&request),
+        (Wire::OpenAi | Wire::Responses, ..) => openai::not_found(&request),
     };
     reply
         .send(shared.hangups.clone(), shared.closing.clone())

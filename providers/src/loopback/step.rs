@@ -15,7 +15,7 @@ pub enum Step {
         deltas: usize,
         headers: Vec<(String, String)>,
     },
-    /// The model calls one tool; `text` comes before it.
+    /// The model calls one tool; `text` comes before it. Responses: a text as `input` makes it a free-form tool.
     ToolUse {
         text: String,
         name: String,
@@ -27,7 +27,8 @@ pub enum Step {
         headers: Vec<(String, String)>,
         body: String,
     },
-    /// The account's window is used up. Anthropic: 429 with the unified headers; OpenAI: 429 `usage_limit_reached`.
+    /// The account's window is used up. Anthropic: 429 with the unified headers; OpenAI and Responses: 429
+    /// `usage_limit_reached`.
     UnifiedRejected {
         /// `five_hour` or `seven_day`.
         window: String,
