@@ -1,0 +1,543 @@
+//! One turn on the server: a lease, a session with its rules, the word, the prompt, events until it is over.
+//!
+//! The prompt's own call answers when the turn is over; events only show its progress. At the end the stored messages
+//! are read once, so that nothing an event stream lost is lost here. A stop aborts the session and waits for it; a
+//! server that does not obey is ended.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gateway_core::event::Event;
+use gateway_core::failure::{Failure, FailureKind, FailureScope};
+use gateway_core::ids::ProviderSessionId;
+use gateway_core::turn::{Answer, AttemptEnd};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::api::CallError;
+use super::hub::{Ear, News};
+use super::server::{Lease, Server};
+use super::stream::Stream;
+use super::{OpenCode, billing, failure, ground, permissions};
+use crate::http::pace::{Interrupt, Pace};
+use crate::{AttemptRequest, Exchange, Permissions, Provider as _, Stop};
+
+/// How long an aborted turn may take to be over; 1.18.33 answers at once (`serve-abort`).
+const OBEY: Duration = Duration::from_secs(8);
+/// How long one small call may take.
+const CALL: Duration = Duration::from_secs(30);
+/// How long the stored messages are waited for at the end of a turn.
+const STORED: Duration = Duration::from_secs(10);
+/// How often a turn is looked for whose call was lost.
+const LOOK: Duration = Duration::from_millis(500);
+/// The most of the earlier conversation that is sent as text, in bytes.
+const CONTEXT_BYTES: usize = 64 * 1024;
+/// Longest title passed on, in characters.
+const TITLE_CHARS: usize = 200;
+/// What a session without a title is called: the program would ask a model for one otherwise.
+const UNTITLED: &str = "A conversation";
+
+/// Runs the attempt.
+pub(super) async fn run(
+    opencode: OpenCode,
+    mut request: AttemptRequest,
+    events: mpsc::Sender<Event>,
+    stop: Stop,
+) -> AttemptEnd {
+    let mut pace = Pace::start(request.limits, stop.clone());
+    // Before the word nothing is sent, so whatever ends the wait leaves nothing behind.
+    let ready = match pace.bounded(prepare(&opencode, &request)).await {
+        Ok(Ok(ready)) => ready,
+        Ok(Err(failure)) => return AttemptEnd::Failed(failure),
+        Err(interrupt) => return interrupt.end(),
+    };
+    if let Err(interrupt) = pace.go(&mut request.go).await {
+        return interrupt.end();
+    }
+    let turn = Turn {
+        opencode: &opencode,
+        request: &request,
+        events: &events,
+        stream: Stream::after(&ready.known),
+        pace,
+        ready,
+    };
+    turn.run().await
+}
+
+/// Everything a prompt needs.
+struct Ready {
+    lease: Lease,
+    session: ProviderSessionId,
+    opened_now: bool,
+    workdir: PathBuf,
+    ear: Ear,
+    /// The messages the session holds already.
+    known: Vec<Value>,
+    provider: String,
+    model: String,
+}
+
+async fn prepare(opencode: &OpenCode, request: &AttemptRequest) -> Result<Ready, Failure> {
+    let refused = |words: String| {
+        Failure::new(
+            FailureKind::BadRequest,
+            FailureScope::Account,
+            failure::one_line(&words),
+        )
+    };
+    opencode
+        .check_permissions(request.permissions)
+        .map_err(refused)?;
+    let workdir = usable_workdir(&request.workdir, request.permissions).map_err(refused)?;
+    let target = billing::target(request.model.as_str()).ok_or_else(|| {
+        refused(format!(
+            "a model of opencode is written provider/model, for example opencode-go/kimi-k3, not \"{}\"",
+            request.model
+        ))
+    })?;
+    let lease = opencode.lease().await.map_err(crashed)?;
+    let server = lease.server.clone();
+    let known = server
+        .providers
+        .get_or_try_init(|| server.api.providers(&workdir))
+        .await
+        .map_err(|error| unanswered(&error))?;
+    let auth = opencode.auth().await;
+    if let Some(words) = billing::refusal(&target, known, &auth, opencode.0.settings.metered) {
+        return Err(Failure::new(
+            FailureKind::BadRequest,
+            FailureScope::AccountModel,
+            words,
+        ));
+    }
+    let rules = rules(opencode, &server, request.permissions, &workdir).await?;
+    let (session, known) = open(&server, request, &workdir, &rules).await?;
+    let ear = server.hub.listen(session.as_str()).await;
+    Ok(Ready {
+        opened_now: known.is_none(),
+        known: known.unwrap_or_default(),
+        provider: target.provider.to_owned(),
+        model: target.model.to_owned(),
+        session,
+        workdir,
+        ear,
+        lease,
+    })
+}
+
+/// The directory with its links resolved. The whole file system is no confinement at all, so it is refused.
+fn usable_workdir(workdir: &Path, permissions: Permissions) -> Result<PathBuf, String> {
+    let shown = workdir.display();
+    let resolved = workdir
+        .canonicalize()
+        .map_err(|error| format!("the working directory {shown} cannot be used: {error}"))?;
+    if !resolved.is_dir() {
+        return Err(format!("the working directory {shown} is not a directory"));
+    }
+    let confined = matches!(permissions, Permissions::ReadOnly | Permissions::Edit);
+    if confined && resolved.parent().is_none() {
+        return Err(
+            "opencode cannot be confined to the root directory; choose another working directory"
+                .to_owned(),
+        );
+    }
+    if resolved.to_str().is_none() {
+        return Err(format!("the working directory {shown} is not text"));
+    }
+    Ok(resolved)
+}
+
+async fn rules(
+    opencode: &OpenCode,
+    server: &Server,
+    level: Permissions,
+    workdir: &Path,
+) -> Result<Value, Failure> {
+    if !matches!(level, Permissions::ReadOnly | Permissions::Edit) {
+        return Ok(permissions::rules(level, None));
+    }
+    let worktree = server.api.worktree(workdir).await;
+    let worktree = PathBuf::from(worktree.map_err(|error| unanswered(&error))?);
+    let (workdir, hidden) = (workdir.to_owned(), opencode.hidden());
+    let looking = tokio::task::spawn_blocking(move || {
+        ground::survey(&workdir, &worktree, &hidden, ground::MAX_ENTRIES)
+    });
+    let ground = looking
+        .await
+        .unwrap_or_else(|_| Err("the working directory was not looked through".to_owned()))
+        .map_err(|words| Failure::new(FailureKind::BadRequest, FailureScope::Account, words))?;
+    Ok(permissions::rules(level, Some(&ground)))
+}
+
+/// Resumes the session if it is there, with these rules as its last; else opens one. Returns the messages of a resumed
+/// one; `None` = it is new.
+async fn open(
+    server: &Server,
+    request: &AttemptRequest,
+    workdir: &Path,
+    rules: &Value,
+) -> Result<(ProviderSessionId, Option<Vec<Value>>), Failure> {
+    if let Some(id) = &request.session {
+        match server.api.session(id).await {
+            Ok(session) => {
+                let known = session.get("permission").unwrap_or(&Value::Null);
+                if !permissions::stand(known, rules) {
+                    let added = server.api.add_rules(id, workdir, rules).await;
+                    let added = added.map_err(|error| unanswered(&error))?;
+                    // Fails closed: a session that did not take its rules is not used.
+                    let now = added.get("permission").unwrap_or(&Value::Null);
+                    if !permissions::stand(now, rules) {
+                        return Err(crashed("opencode did not take the session's rules".into()));
+                    }
+                }
+                let messages = server.api.messages(id).await;
+                let messages = messages.map_err(|error| unanswered(&error))?;
+                return Ok((id.clone(), Some(messages)));
+            }
+            Err(CallError::NotFound) => {}
+            Err(error) => return Err(unanswered(&error)),
+        }
+    }
+    let body = json!({"title": title(&request.title), "permission": rules});
+    let session = server.api.open(workdir, &body).await;
+    let session = session.map_err(|error| unanswered(&error))?;
+    let taken = session.get("permission").unwrap_or(&Value::Null);
+    match session.get("id").and_then(Value::as_str) {
+        Some(id) if permissions::stand(taken, rules) => Ok((ProviderSessionId::new(id), None)),
+        _ => Err(crashed("opencode opened no session with its rules".into())),
+    }
+}
+
+fn title(title: &str) -> String {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let title: String = words.join(" ").chars().take(TITLE_CHARS).collect();
+    match title.is_empty() {
+        true => UNTITLED.to_owned(),
+        false => title,
+    }
+}
+
+fn crashed(words: String) -> Failure {
+    Failure::new(
+        FailureKind::Crashed,
+        FailureScope::Request,
+        failure::one_line(&words),
+    )
+}
+
+fn unanswered(error: &CallError) -> Failure {
+    crashed(format!("opencode serve refused a call: {error}"))
+}
+
+/// What happened next.
+enum Next {
+    News(News),
+    Over(Result<Value, CallError>),
+    Dead,
+}
+
+struct Turn<'a> {
+    opencode: &'a OpenCode,
+    request: &'a AttemptRequest,
+    events: &'a mpsc::Sender<Event>,
+    stream: Stream,
+    pace: Pace,
+    ready: Ready,
+}
+
+impl Turn<'_> {
+    async fn run(mut self) -> AttemptEnd {
+        let session = self.ready.session.clone();
+        self.report(vec![Event::Session {
+            id: session.clone(),
+        }])
+        .await;
+        let server = self.ready.lease.server.clone();
+        let workdir = self.ready.workdir.clone();
+        let body = self.prompt();
+        let call = server.api.prompt(&session, &workdir, &body);
+        tokio::pin!(call);
+        loop {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    Some(news) = self.ready.ear.next() => Next::News(news),
+                    reply = &mut call => Next::Over(reply),
+                    () = server.dead.cancelled() => Next::Dead,
+                }
+            };
+            match self.pace.bounded(next).await {
+                Ok(Next::News(news)) => {
+                    self.pace.heard();
+                    self.hear(news).await;
+                    if let Some(failure) = self.stream.verdict().cloned() {
+                        self.give_up(Some(call.as_mut())).await;
+                        return AttemptEnd::Failed(failure);
+                    }
+                }
+                Ok(Next::Over(Ok(reply))) => return self.over(&reply).await,
+                Ok(Next::Over(Err(CallError::Lost(_)))) if !server.dead.is_cancelled() => {
+                    return self.without_call().await;
+                }
+                Ok(Next::Over(Err(CallError::Lost(_))) | Next::Dead) => return self.died().await,
+                Ok(Next::Over(Err(error))) => return AttemptEnd::Failed(unanswered(&error)),
+                Err(interrupt) => {
+                    self.give_up(Some(call.as_mut())).await;
+                    return end_of(interrupt, self.request);
+                }
+            }
+        }
+    }
+
+    fn prompt(&self) -> Value {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let mut parts = Vec::new();
+        parts.extend(self.context().as_deref().map(text));
+        parts.push(text(&self.request.prompt));
+        json!({
+            "model": {"providerID": self.ready.provider, "modelID": self.ready.model},
+            "agent": "build",
+            "parts": parts,
+        })
+    }
+
+    /// What this session has not seen of the conversation, as text.
+    fn context(&self) -> Option<String> {
+        let history = &self.request.history;
+        let unseen = match self.ready.opened_now {
+            true => history.len(),
+            false => self.request.unseen.min(history.len()),
+        };
+        earlier(history.get(history.len() - unseen..).unwrap_or_default())
+    }
+
+    async fn hear(&mut self, news: News) {
+        let now = (self.opencode.0.settings.now)();
+        match news {
+            News::Event(event) => {
+                let events = self.stream.push(&event, now);
+                self.report(events).await;
+            }
+            News::Gap => {
+                self.stream.tear();
+                self.catch_up().await;
+                self.stream.tear();
+            }
+            News::Alive => {}
+        }
+    }
+
+    /// Reads what is stored; returns the turn's last message of the model.
+    async fn catch_up(&mut self) -> Option<Value> {
+        let api = &self.ready.lease.server.api;
+        let stored = timeout(STORED, api.messages(&self.ready.session)).await;
+        let messages = stored.ok()?.ok()?;
+        let last = self
+            .ready
+            .known
+            .last()
+            .and_then(|known| known.pointer("/info/id"));
+        let from = last.and_then(|last| {
+            let mut ids = messages.iter().map(|message| message.pointer("/info/id"));
+            ids.rposition(|id| id == Some(last))
+        });
+        let fresh = messages.get(from.map_or(0, |at| at + 1)..);
+        let fresh = fresh.unwrap_or_default().to_vec();
+        let events = self.stream.take_stored(&fresh);
+        self.report(events).await;
+        let infos = fresh.iter().rev().filter_map(|message| message.get("info"));
+        infos
+            .filter(|info| info.get("role").and_then(Value::as_str) == Some("assistant"))
+            .find(|_| true)
+            .cloned()
+    }
+
+    async fn over(mut self, reply: &Value) -> AttemptEnd {
+        while let Some(news) = self.ready.ear.waiting() {
+            self.hear(news).await;
+        }
+        if self.catch_up().await.is_none() {
+            let events = self.stream.take_stored(std::slice::from_ref(reply));
+            self.report(events).await;
+        }
+        self.end(reply.get("info").unwrap_or(&Value::Null))
+    }
+
+    fn end(&self, last: &Value) -> AttemptEnd {
+        let ended: Result<Answer, Failure> =
+            self.stream.end(last, (self.opencode.0.settings.now)());
+        match ended {
+            Ok(answer) => AttemptEnd::Answered(answer),
+            Err(failure) => AttemptEnd::Failed(failure),
+        }
+    }
+
+    /// The call broke and the server lives: the turn goes on there and is waited for.
+    async fn without_call(mut self) -> AttemptEnd {
+        let server = self.ready.lease.server.clone();
+        let (session, workdir) = (self.ready.session.clone(), self.ready.workdir.clone());
+        loop {
+            let look = async {
+                tokio::select! {
+                    biased;
+                    () = server.dead.cancelled() => None,
+                    busy = async { sleep(LOOK).await; server.api.is_busy(&session, &workdir).await } => Some(busy),
+                }
+            };
+            match self.pace.bounded(look).await {
+                Ok(Some(Ok(true))) => {
+                    while let Some(news) = self.ready.ear.waiting() {
+                        self.pace.heard();
+                        self.hear(news).await;
+                    }
+                }
+                Ok(Some(Ok(false))) => {
+                    return match self.catch_up().await {
+                        Some(last) => self.end(&last),
+                        None => AttemptEnd::Failed(crashed("opencode lost the turn".into())),
+                    };
+                }
+                Ok(Some(Err(error))) => return AttemptEnd::Failed(unanswered(&error)),
+                Ok(None) => return self.died().await,
+                Err(interrupt) => {
+                    self.give_up(None::<std::future::Pending<()>>).await;
+                    return end_of(interrupt, self.request);
+                }
+            }
+        }
+    }
+
+    async fn died(mut self) -> AttemptEnd {
+        let server = self.ready.lease.server.clone();
+        let _ = timeout(OBEY, server.dead.cancelled()).await; // it tells how it ended then
+        while let Some(news) = self.ready.ear.waiting() {
+            self.hear(news).await;
+        }
+        let words = server.last_words();
+        AttemptEnd::Failed(crashed(format!(
+            "opencode serve ended in the middle of the turn: {words}"
+        )))
+    }
+
+    /// Aborts the session and waits until its turn is over; what still comes is reported, it is part of what was done.
+    /// A server that does not obey is ended: nothing may go on that nobody sees.
+    async fn give_up<T>(&mut self, call: Option<impl Future<Output = T> + Unpin>) {
+        let server = self.ready.lease.server.clone();
+        let (session, workdir) = (self.ready.session.clone(), self.ready.workdir.clone());
+        let aborted = async {
+            server.api.abort(&session, &workdir).await?;
+            match call {
+                Some(call) => drop(call.await),
+                None => {
+                    while server.api.is_busy(&session, &workdir).await? {
+                        sleep(LOOK).await;
+                    }
+                }
+            }
+            Ok::<(), CallError>(())
+        };
+        let obeyed = tokio::select! {
+            obeyed = timeout(OBEY, aborted) => matches!(obeyed, Ok(Ok(()))),
+            () = server.dead.cancelled() => true,
+        };
+        let now = (self.opencode.0.settings.now)();
+        let mut late = Vec::new();
+        while let Some(news) = self.ready.ear.waiting() {
+            if let News::Event(event) = news {
+                late.extend(self.stream.push(&event, now));
+            }
+        }
+        for event in late {
+            let _ = self.events.try_send(event); // full or closed: the stop is what matters now
+        }
+        if !obeyed {
+            tracing::warn!("opencode did not abort a turn; its server is ended");
+            server.end().await;
+        }
+    }
+
+    /// A stop must get through even if nobody takes the events.
+    async fn report(&self, events: Vec<Event>) {
+        for event in events {
+            let sent = self.pace.bounded(self.events.send(event)).await;
+            if sent.is_err() {
+                return; // the next wait meets the same end
+            }
+        }
+    }
+}
+
+fn end_of(interrupt: Interrupt, request: &AttemptRequest) -> AttemptEnd {
+    let words = |words: &str, limit: Duration| {
+        AttemptEnd::Failed(Failure::new(
+            FailureKind::Timeout,
+            FailureScope::Request,
+            format!("{words} {} s", limit.as_secs()),
+        ))
+    };
+    match interrupt {
+        Interrupt::Stopped => AttemptEnd::Stopped,
+        Interrupt::Silence => words("opencode said nothing for", request.limits.silence),
+        Interrupt::Deadline => words("opencode had no answer within", request.limits.deadline),
+    }
+}
+
+/// The exchanges as text, the newest that fit; `None` = there are none.
+fn earlier(exchanges: &[Exchange]) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut room = CONTEXT_BYTES;
+    for exchange in exchanges.iter().rev() {
+        let part = format!(
+            "User: {}\n\nAssistant: {}",
+            exchange.request, exchange.answer
+        );
+        match room.checked_sub(part.len()) {
+            Some(left) => room = left,
+            None => break,
+        }
+        parts.push(part);
+    }
+    parts.reverse();
+    (!parts.is_empty()).then(|| {
+        let told = parts.join("\n\n");
+        format!("What was said earlier in this conversation, outside of this session:\n\n{told}\n\nThe next message follows.")
+    })
+}
+
+/// How long any of the small calls may take, for those outside of a turn.
+pub(super) async fn within<T>(call: impl Future<Output = T>) -> Option<T> {
+    timeout(CALL, call).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_always_has_a_title() {
+        assert_eq!(title(" --a\ntitle "), "--a title");
+        assert_eq!(title(" \n"), UNTITLED);
+        assert_eq!(title(&"x".repeat(300)).len(), TITLE_CHARS);
+    }
+
+    #[test]
+    fn a_directory_that_confines_nothing_is_refused() {
+        assert!(usable_workdir(Path::new("/"), Permissions::ReadOnly).is_err());
+        assert!(usable_workdir(Path::new("/"), Permissions::None).is_ok());
+        assert!(usable_workdir(Path::new("/nonexistent"), Permissions::None).is_err());
+    }
+
+    #[test]
+    fn earlier_exchanges_are_told_newest_first_within_the_bound() {
+        let exchange = |request: &str, answer: &str| Exchange {
+            request: request.to_owned(),
+            answer: answer.to_owned(),
+        };
+        assert_eq!(earlier(&[]), None);
+        let long = "x".repeat(CONTEXT_BYTES);
+        let told = earlier(&[exchange("old", &long), exchange("new", "a")]).unwrap();
+        assert!(told.contains("new") && !told.contains("old"));
+    }
+}
