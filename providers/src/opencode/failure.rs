@@ -205,9 +205,13 @@ fn of_retry(status: &Value, stated: Option<Timestamp>, now: Timestamp) -> Failur
     let message = status.get("message").and_then(Value::as_str);
     let message = message.unwrap_or_default();
     let reason = status.pointer("/action/reason").and_then(Value::as_str);
+    // A wait of minutes is stated by a 429 and by nothing else; without one the words alone count.
+    let seconds = stated.map(|at| at.duration_since(now).as_secs());
     let told = Evidence {
-        // A wait of minutes is stated by a 429 and by nothing else; without one the words alone count.
-        status: stated.map(|_| 429),
+        status: seconds.map(|_| 429),
+        headers: headers(
+            &json!({"responseHeaders": {"retry-after": seconds.map(|s| s.to_string())}}),
+        ),
         ..Evidence::of_object(HeaderMap::new(), &json!({"message": message}))
     };
     let judged = judge(&told, None, now);

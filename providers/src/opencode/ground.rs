@@ -202,7 +202,7 @@ mod tests {
         let linked = tree.survey("repo/work", &[tree.path("repo/work/gateway")]);
         assert!(linked.denied.contains(&"sub/db".to_owned()));
         let around = tree.survey("repo/work", &[tree.path("repo")]);
-        assert_eq!(around.denied, ["*"]);
+        assert_eq!(around.denied.first().map(String::as_str), Some("*"));
         assert!(!around.searchable);
     }
 

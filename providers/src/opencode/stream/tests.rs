@@ -98,67 +98,159 @@ fn shown(failure: &Failure) -> String {
 
 #[test]
 fn an_answered_turn() {
-    insta::assert_snapshot!(play("serve-ok"), @"");
+    insta::assert_snapshot!(play("serve-ok"), @r###"
+    text 0 "Hello "
+    text 0 "from "
+    text 0 "the "
+    text 0 "mock."
+    usage Some(176) Some(42) Some(1024) Some(0)
+    answered "Hello from the mock."
+    "###);
 }
 
 #[test]
 fn a_turn_with_a_tool() {
-    insta::assert_snapshot!(play("serve-tool"), @"");
+    insta::assert_snapshot!(play("serve-tool"), @r###"
+    text 0 "Let "
+    text 0 "me "
+    text 0 "look."
+    call bash {"command":"echo hello-from-bash","description":"Say hello"}
+    result Completed "hello-from-bash\n"
+    usage Some(176) Some(42) Some(1024) Some(0)
+    text 1 "Done."
+    usage Some(352) Some(84) Some(2048) Some(0)
+    answered "Let me look.\n\nDone."
+    "###);
 }
 
 #[test]
 fn two_short_retries_are_waited_for() {
-    insta::assert_snapshot!(play("serve-rl429"), @"");
+    insta::assert_snapshot!(play("serve-rl429"), @r###"
+    activity retry 1 (Rate limit reached, try again in 20s)
+    activity retry 2 (Rate limit reached, try again in 20s)
+    text 0 "Recovered "
+    text 0 "after "
+    text 0 "429."
+    usage Some(176) Some(42) Some(1024) Some(0)
+    answered "Recovered after 429."
+    "###);
 }
 
 #[test]
 fn a_usage_limit_is_given_up_with_its_reset() {
-    insta::assert_snapshot!(play("serve-rl429long"), @"");
+    insta::assert_snapshot!(play("serve-rl429long"), @r###"
+    activity retry 1 (You have hit your usage limit)
+    given up: RateLimit Account 2026-11-30T01:06:27.823Z You have hit your usage limit
+    "###);
 }
 
 #[test]
 fn a_server_error_is_given_up_after_some_tries() {
-    insta::assert_snapshot!(play("serve-e500"), @"");
+    insta::assert_snapshot!(play("serve-e500"), @r###"
+    activity retry 1 (boom)
+    activity retry 2 (boom)
+    activity retry 3 (boom)
+    activity retry 4 (boom)
+    given up: Overloaded UpstreamShared - boom
+    "###);
 }
 
 #[test]
 fn a_cut_stream_takes_its_text_back() {
-    insta::assert_snapshot!(play("serve-cut"), @"");
+    insta::assert_snapshot!(play("serve-cut"), @r###"
+    text 0 "Hello "
+    text 0 "from "
+    text 0 "the "
+    retract 0
+    activity retry 1 (Connection reset by server)
+    text 0 "Hello "
+    text 0 "from "
+    text 0 "the "
+    retract 0
+    activity retry 2 (Connection reset by server)
+    text 0 "Hello "
+    text 0 "from "
+    text 0 "the "
+    retract 0
+    activity retry 3 (Connection reset by server)
+    text 0 "Hello "
+    text 0 "from "
+    text 0 "the "
+    retract 0
+    activity retry 4 (Connection reset by server)
+    given up: Transport Request - Connection reset by server
+    "###);
 }
 
 #[test]
 fn an_endless_loop_is_given_up() {
-    insta::assert_snapshot!(play("serve-html"), @"");
+    insta::assert_snapshot!(play("serve-html"), @r###"
+    given up: Transport NetworkEdge - the service answers, but not with a model's answer: something between it and this machine does
+    "###);
 }
 
 #[test]
 fn a_bad_stream() {
-    insta::assert_snapshot!(play("serve-bad"), @"");
+    insta::assert_snapshot!(play("serve-bad"), @r###"
+    text 0 "Hello "
+    failed: Transport Request - JSON parsing failed: Text: {nope. Error message: JSON Parse error: Expected '}'
+    "###);
 }
 
 #[test]
 fn a_wrong_key() {
-    insta::assert_snapshot!(play("serve-e401"), @"");
+    insta::assert_snapshot!(play("serve-e401"), @r###"
+    failed: Auth Account - Incorrect API key provided
+    "###);
 }
 
 #[test]
 fn a_conversation_too_long() {
-    insta::assert_snapshot!(play("serve-e400ctx"), @"");
+    insta::assert_snapshot!(play("serve-e400ctx"), @r###"
+    activity compacting the conversation
+    failed: ContextOverflow Session - This model's maximum context length is 200000 tokens. However, your messages resulted in 210000 tokens.
+    "###);
 }
 
 #[test]
 fn a_request_too_large() {
-    insta::assert_snapshot!(play("serve-e413"), @"");
+    insta::assert_snapshot!(play("serve-e413"), @r###"
+    activity compacting the conversation
+    failed: ContextOverflow Request - Request too large
+    "###);
 }
 
 #[test]
 fn an_answer_cut_by_its_length_is_an_answer() {
-    insta::assert_snapshot!(play("serve-len"), @"");
+    insta::assert_snapshot!(play("serve-len"), @r###"
+    text 0 "Cut "
+    text 0 "by "
+    text 0 "length"
+    usage Some(176) Some(42) Some(1024) Some(0)
+    answered "Cut by length"
+    "###);
 }
 
 #[test]
 fn an_aborted_turn_keeps_its_text() {
-    insta::assert_snapshot!(play("serve-abort"), @"");
+    insta::assert_snapshot!(play("serve-abort"), @r###"
+    text 0 "word0 "
+    text 0 "word1 "
+    text 0 "word2 "
+    text 0 "word3 "
+    text 0 "word4 "
+    text 0 "word5 "
+    text 0 "word6 "
+    text 0 "word7 "
+    text 0 "word8 "
+    text 0 "word9 "
+    text 0 "word10 "
+    text 0 "word11 "
+    text 0 "word12 "
+    text 0 "word13 "
+    text 0 "word14 "
+    failed: Crashed Request - the turn was aborted by somebody else
+    "###);
 }
 
 fn event(kind: &str, properties: Value) -> Value {
