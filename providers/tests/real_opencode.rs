@@ -27,6 +27,21 @@ use providers::{AttemptHandle, AttemptRequest, Exchange, Health, Permissions, Pr
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+/// As much of ripgrep as the program's two searches use.
+const RG: &str = r#"#!/bin/sh
+for argument in "$@"; do
+  case "$argument" in
+    --files) exec find . -type f ;;
+    -*) ;;
+    .) ;;
+    *) pattern=$argument ;;
+  esac
+done
+grep -rHn -e "$pattern" . | while IFS=: read -r file line text; do
+  printf '{"type":"match","data":{"path":{"text":"%s"},"lines":{"text":"%s\\n"},"line_number":%s,"absolute_offset":0,"submatches":[]}}\n' "$file" "$text" "$line"
+done
+"#;
+
 /// One login, one working directory, one model API.
 struct World {
     mock: Mock,
@@ -102,6 +117,10 @@ impl World {
         self.write("login/config/opencode/opencode.json", &config.to_string());
         self.write("login/config/opencode/AGENTS.md", "kanary-global");
         self.write("login/secret.txt", "canary-login");
+        // Without an `rg` the program would download one.
+        self.write("login/cache/opencode/bin/rg", RG);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.path("login/cache/opencode/bin/rg"), executable).unwrap();
         self.write("home/x.txt", "canary-home");
         self.write("home/.claude/CLAUDE.md", "kanary-claude");
         self.write(
@@ -161,7 +180,7 @@ impl World {
             go,
         };
         change(&mut request);
-        word.send(()).unwrap();
+        let _ = word.send(()); // a scene without a word has its own
         self.opencode.start(request)
     }
 
@@ -246,20 +265,26 @@ impl Turn {
         blocks.join("\n\n")
     }
 
-    /// The outcomes of all calls, in order, with the tool's name.
+    /// The outcomes of all calls, in the order of the calls, with the tool's name.
     fn outcomes(&self) -> Vec<(String, CallOutcome, String)> {
-        let mut names = BTreeMap::new();
-        let mut outcomes = Vec::new();
-        for event in &self.events {
-            match event {
-                Event::ToolCall { id, name, .. } => drop(names.insert(id.clone(), name.clone())),
-                Event::ToolResult { id, outcome, text } => {
-                    outcomes.push((names[id].clone(), *outcome, text.clone()));
+        let result_of = |call: &str| {
+            self.events.iter().find_map(|event| match event {
+                Event::ToolResult { id, outcome, text } if id == call => {
+                    Some((*outcome, text.clone()))
                 }
-                _ => {}
-            }
-        }
-        outcomes
+                _ => None,
+            })
+        };
+        let calls = self.events.iter().filter_map(|event| match event {
+            Event::ToolCall { id, name, .. } => Some((id, name)),
+            _ => None,
+        });
+        calls
+            .map(|(id, name)| {
+                let (outcome, text) = result_of(id).expect("the call has a result");
+                (name.clone(), outcome, text)
+            })
+            .collect()
     }
 }
 
@@ -703,7 +728,7 @@ fn attempts(world: &World) -> Vec<(&'static str, Value)> {
             "grep",
             json!({"pattern": "canary", "path": path("work/link.txt")}),
         ),
-        ("grep", json!({"pattern": "canary-database"})),
+        ("grep", json!({"pattern": "canary.database"})),
         ("glob", json!({"pattern": "**/*", "path": path("login")})),
         (
             "bash",

@@ -124,6 +124,12 @@ impl Api {
         }
     }
 
+    /// The session's todo list.
+    pub(super) async fn todos(&self, id: &ProviderSessionId) -> Result<Value, CallError> {
+        self.call(Method::GET, &session_path(id, "/todo")?, None, None)
+            .await
+    }
+
     /// Every message of the session as text, for looking for a mark in it.
     pub(super) async fn transcript(&self, id: &ProviderSessionId) -> Result<String, CallError> {
         let path = session_path(id, "/message")?;

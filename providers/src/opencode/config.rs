@@ -118,7 +118,7 @@ impl OpenCodeSettings {
     }
 
     /// A variable as the program would see it without us.
-    fn variable(&self, name: &str) -> Option<OsString> {
+    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
         let named = self.env.get(name).map(OsString::from);
         named
             .or_else(|| std::env::var_os(name))

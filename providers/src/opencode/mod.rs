@@ -109,6 +109,16 @@ impl OpenCode {
         paths
     }
 
+    /// Whether the program finds the `rg` its searches run. It would download one and run it otherwise (1.18.33).
+    fn has_search(&self) -> bool {
+        let settings = &self.0.settings;
+        let cached = settings
+            .folders()
+            .is_some_and(|folders| folders.cache.join("opencode/bin/rg").is_file());
+        let path = settings.variable("PATH");
+        cached || which::which_in("rg", path, std::env::temp_dir()).is_ok()
+    }
+
     async fn version(&self, binary: PathBuf) -> Result<String, String> {
         let spec = ChildSpec {
             program: binary,

@@ -35,6 +35,8 @@ pub(super) struct Stream {
     tries: Tries,
     error: Option<Value>,
     verdict: Option<Failure>,
+    todos: Option<Vec<Todo>>,
+    idle: bool,
 }
 
 /// What a message is.
@@ -81,7 +83,11 @@ impl Stream {
                 self.error = properties.get("error").cloned().or(self.error.take());
                 Vec::new()
             }
-            "todo.updated" => vec![Event::Todos(todos(properties.get("todos")))],
+            "session.idle" => {
+                self.idle = true;
+                Vec::new()
+            }
+            "todo.updated" => self.take_todos(properties.get("todos")),
             _ => Vec::new(),
         }
     }
@@ -97,6 +103,21 @@ impl Stream {
             }
         }
         events
+    }
+
+    /// Takes the session's todo list, whole; it is told when it changed.
+    pub(super) fn take_todos(&mut self, list: Option<&Value>) -> Vec<Event> {
+        let list = todos(list);
+        if self.todos.as_ref() == Some(&list) {
+            return Vec::new();
+        }
+        self.todos = Some(list.clone());
+        vec![Event::Todos(list)]
+    }
+
+    /// Whether the last that was heard is that nothing runs any more.
+    pub(super) fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// Events may have been missed: texts still being written are only shown once they are whole.
@@ -258,6 +279,7 @@ impl Stream {
     }
 
     fn status(&mut self, status: &Value, now: Timestamp) -> Vec<Event> {
+        self.idle = text(status, "type") == Some("idle");
         if text(status, "type") != Some("retry") {
             return Vec::new();
         }

@@ -29,6 +29,8 @@ const OBEY: Duration = Duration::from_secs(8);
 const CALL: Duration = Duration::from_secs(30);
 /// How long the stored messages are waited for at the end of a turn.
 const STORED: Duration = Duration::from_secs(10);
+/// How long the last events of a turn are waited for once its call is answered.
+const LATE: Duration = Duration::from_secs(2);
 /// How often a turn is looked for whose call was lost.
 const LOOK: Duration = Duration::from_millis(500);
 /// The most of the earlier conversation that is sent as text, in bytes.
@@ -160,9 +162,12 @@ async fn rules(
     }
     let worktree = server.api.worktree(workdir).await;
     let worktree = PathBuf::from(worktree.map_err(|error| unanswered(&error))?);
-    let (workdir, hidden) = (workdir.to_owned(), opencode.hidden());
+    let (workdir, opencode) = (workdir.to_owned(), opencode.clone());
     let looking = tokio::task::spawn_blocking(move || {
-        ground::survey(&workdir, &worktree, &hidden, ground::MAX_ENTRIES)
+        let hidden = opencode.hidden();
+        let mut ground = ground::survey(&workdir, &worktree, &hidden, ground::MAX_ENTRIES)?;
+        ground.searchable &= opencode.has_search();
+        Ok(ground)
     });
     let ground = looking
         .await
@@ -324,6 +329,7 @@ impl Turn<'_> {
                 self.stream.tear();
                 self.catch_up().await;
                 self.stream.tear();
+                self.catch_up_todos().await;
             }
             News::Alive => {}
         }
@@ -354,7 +360,30 @@ impl Turn<'_> {
             .cloned()
     }
 
+    /// A list of an earlier turn is not this turn's news: it is only told if it is not empty.
+    async fn catch_up_todos(&mut self) {
+        let api = &self.ready.lease.server.api;
+        let stored = timeout(STORED, api.todos(&self.ready.session)).await;
+        if let Ok(Ok(list)) = stored
+            && list.as_array().is_some_and(|list| !list.is_empty())
+        {
+            let events = self.stream.take_todos(Some(&list));
+            self.report(events).await;
+        }
+    }
+
     async fn over(mut self, reply: &Value) -> AttemptEnd {
+        // The reply overtakes the last events: they come on another connection.
+        let late = tokio::time::sleep(LATE);
+        tokio::pin!(late);
+        while !self.stream.is_idle() {
+            let news = tokio::select! {
+                Some(news) = self.ready.ear.next() => news,
+                () = &mut late => break,
+                else => break,
+            };
+            self.hear(news).await;
+        }
         while let Some(news) = self.ready.ear.waiting() {
             self.hear(news).await;
         }
