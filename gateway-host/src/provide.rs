@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gateway_core::ids::SubscriptionId;
+use gateway_core::route::Billing;
 use jiff::Timestamp;
 use providers::SharedProvider;
 use providers::anthropic_http::{AnthropicHttp, AnthropicSettings};
 use providers::claude::{Claude, ClaudeSettings};
 use providers::openai_http::{OpenAiHttp, OpenAiSettings};
+use providers::opencode::{OpenCode, OpenCodeSettings};
 use tracing::warn;
 
 use crate::StartError;
@@ -82,7 +84,17 @@ pub fn one(
                 hidden: hidden(settings, home.as_ref()),
                 now,
             })),
-            Program::Codex | Program::OpenCode => return Err(ProvideError::NotYet(*program)),
+            Program::OpenCode => Arc::new(OpenCode::new(OpenCodeSettings {
+                binary: binary.clone(),
+                home: home.clone(),
+                env: marked(env, instance),
+                subscription: slug,
+                metered: subscription.billing == Billing::Metered,
+                hidden: hidden(settings, home.as_ref()),
+                usage_base: None,
+                now,
+            })),
+            Program::Codex => return Err(ProvideError::NotYet(*program)),
         },
         ProviderSettings::Anthropic {
             base_url,

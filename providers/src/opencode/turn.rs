@@ -374,7 +374,7 @@ impl Turn<'_> {
 
     async fn over(mut self, reply: &Value) -> AttemptEnd {
         // The reply overtakes the last events: they come on another connection.
-        let late = tokio::time::sleep(LATE);
+        let late = sleep(LATE);
         tokio::pin!(late);
         while !self.stream.is_idle() {
             let news = tokio::select! {
