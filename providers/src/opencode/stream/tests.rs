@@ -448,7 +448,7 @@ proptest::proptest! {
         let mut stream = Stream::after(&[]);
         stream.push(&event(kinds[kind], odd.clone()), Timestamp::UNIX_EPOCH);
         stream.push(&event(kinds[kind], json!({"part": odd, "info": odd, "status": odd, "todos": odd})), Timestamp::UNIX_EPOCH);
-        stream.take_stored(&[odd.clone()]);
+        stream.take_stored(std::slice::from_ref(&odd));
         let _: AttemptEnd = match stream.end(&odd, Timestamp::UNIX_EPOCH) {
             Ok(answer) => AttemptEnd::Answered(answer),
             Err(failure) => AttemptEnd::Failed(failure),
