@@ -16,12 +16,12 @@ use crate::environment::child_environment;
 
 /// Set for every server: no self-update, no traffic but the model's, nothing of the person's other tools. Without the
 /// last two the program runs npm by itself in its first minute (1.18.33); a provider package that is not built in has
-/// to be in the login's cache already. The settings' `env` wins over all of them.
+/// to be in the login's cache already. Its own plugins stay: they are how it uses a Copilot or ChatGPT login; those of
+/// other people are out (`OPENCODE_PURE`). The settings' `env` wins over all of them.
 const FIXED: &[(&str, &str)] = &[
     ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
     ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
-    ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
     ("OPENCODE_PURE", "1"),
     ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
     ("OPENCODE_DISABLE_CLAUDE_CODE", "1"),

@@ -21,6 +21,7 @@ mod hub;
 mod leftovers;
 mod login;
 mod permissions;
+mod ready;
 mod server;
 mod stream;
 mod turn;

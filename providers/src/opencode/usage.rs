@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use gateway_core::usage::{Reading, ReadingSource, WindowScope, WindowStatus};
+use gateway_core::usage::source::{Origin, opencode_go};
+use gateway_core::usage::{Reading, ReadingSource};
 use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::config::OpenCodeSettings;
 use super::{failure, login};
 use crate::ProbeError;
-use crate::http::resets;
 use crate::sse::chain;
 
 /// The plan's endpoint.
@@ -70,50 +70,20 @@ fn failed(words: &str) -> ProbeError {
     ProbeError::Failed(failure::one_line(words))
 }
 
-/// The plan's windows: the member's name, the registry's id, the length in minutes (a month has none).
-const WINDOWS: [(&str, &str, Option<u32>); 3] = [
-    ("rolling", "go_rolling", Some(300)),
-    ("weekly", "go_weekly", Some(10_080)),
-    ("monthly", "go_monthly", None),
-];
+/// How many windows the plan has; fewer means that the endpoint did not tell (it answers 200 to some refusals as well).
+const WINDOWS: usize = 3;
 
-/// All three windows are there, or the endpoint did not tell (it answers 200 to some refusals as well).
 fn read(body: &[u8], settings: &OpenCodeSettings) -> Result<Vec<Reading>, ProbeError> {
-    let now = (settings.now)();
     let payload: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-    let usage = payload.get("usage").unwrap_or(&Value::Null);
-    let readings: Vec<Reading> = WINDOWS
-        .iter()
-        .filter_map(|(name, id, duration_mins)| {
-            let window = usage.get(*name).filter(|window| window.is_object())?;
-            let used = window.get("percent").and_then(Value::as_f64);
-            Some(Reading {
-                subscription: settings.subscription.clone(),
-                window: (*id).to_owned(),
-                scope: Some(WindowScope::Account),
-                used_pct: used.filter(|used| used.is_finite() && *used >= 0.0),
-                status: status(window),
-                resets_at: window
-                    .get("resetsAt")
-                    .and_then(|at| resets::instant(at, now)),
-                duration_mins: *duration_mins,
-                observed_at: Some(now),
-                source: ReadingSource::Probe,
-            })
-        })
-        .collect();
-    match readings.len() == WINDOWS.len() {
+    let origin = Origin::new(
+        &settings.subscription,
+        (settings.now)(),
+        ReadingSource::Probe,
+    );
+    let readings = opencode_go::usage(&payload, &origin);
+    match readings.len() >= WINDOWS {
         true => Ok(readings),
         false => Err(failed("the usage endpoint did not name the plan's windows")),
-    }
-}
-
-fn status(window: &Value) -> WindowStatus {
-    match window.get("status").and_then(Value::as_str) {
-        Some("ok" | "allowed") => WindowStatus::Allowed,
-        Some("warning") => WindowStatus::Warning,
-        Some("rate-limited" | "rejected" | "exhausted") => WindowStatus::Rejected,
-        _ => WindowStatus::Unknown,
     }
 }
 
@@ -123,6 +93,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use gateway_core::usage::WindowStatus;
     use jiff::Timestamp;
     use serde_json::json;
 
