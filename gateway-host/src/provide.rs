@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gateway_core::ids::SubscriptionId;
+use gateway_core::route::Billing;
 use jiff::Timestamp;
 use providers::SharedProvider;
 use providers::anthropic_http::{AnthropicHttp, AnthropicSettings};
 use providers::claude::{Claude, ClaudeSettings};
 use providers::codex::{Codex, CodexSettings};
 use providers::openai_http::{OpenAiHttp, OpenAiSettings};
+use providers::opencode::{OpenCode, OpenCodeSettings};
 use tracing::warn;
 
 use crate::StartError;
@@ -28,8 +30,6 @@ pub enum ProvideError {
         "the HTTP client cannot be set up: {0}. Check that CA certificates are installed and the proxy variables"
     )]
     Client(#[from] reqwest::Error),
-    #[error("not yet: {} cannot be driven yet", .0.word())]
-    NotYet(Program),
     #[error("it plays a script, and none was given")]
     NoScript,
 }
@@ -92,7 +92,16 @@ pub fn one(
                 hidden: hidden(settings, home.as_ref()),
                 now,
             })),
-            Program::OpenCode => return Err(ProvideError::NotYet(*program)),
+            Program::OpenCode => Arc::new(OpenCode::new(OpenCodeSettings {
+                binary: binary.clone(),
+                home: home.clone(),
+                env: marked(env, instance),
+                subscription: slug,
+                metered: subscription.billing == Billing::Metered,
+                hidden: hidden(settings, home.as_ref()),
+                usage_base: None,
+                now,
+            })),
         },
         ProviderSettings::Anthropic {
             base_url,

@@ -19,6 +19,7 @@ pub mod http;
 #[cfg(any(test, feature = "loopback"))]
 pub mod loopback;
 pub mod openai_http;
+pub mod opencode;
 pub mod process;
 pub mod scripted;
 mod sse;
