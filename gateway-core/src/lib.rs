@@ -8,6 +8,7 @@ pub mod event;
 pub mod explain;
 pub mod failure;
 pub mod handoff;
+pub mod headers;
 pub mod ids;
 pub mod journal;
 pub mod message;

@@ -4,12 +4,12 @@
 
 use serde_json::{Map, Value};
 
-use super::headers::Headers;
 use super::loose;
 use super::members::{
     INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, has_answer_text, status_number,
 };
 use super::resets::fields::{self, Stated};
+use crate::headers::Headers;
 use crate::usage::lenient;
 
 /// How many wrappers are opened before the rest is taken as it is.

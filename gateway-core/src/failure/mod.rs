@@ -6,7 +6,6 @@
 mod action;
 pub mod detail;
 mod evidence;
-mod headers;
 mod judge;
 mod loose;
 mod members;
@@ -23,9 +22,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use crate::headers::Headers;
 pub use action::Action;
 pub use evidence::Evidence;
-pub use headers::Headers;
 pub use judge::{Context, Endpoint, Judgement, judge};
 pub use resets::number::HORIZON;
 

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use crate::http::exchange::{self, Heard, Protocol};
-use crate::http::{conversation, join, quota_headers};
+use crate::http::{conversation, join, judge};
 use crate::sse::SseEvent;
 use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
 
@@ -141,7 +141,7 @@ impl Protocol for Messages {
 
     fn readings(&self, headers: &HeaderMap, now: Timestamp) -> Vec<Reading> {
         let origin = Origin::new(&self.settings.subscription, now, ReadingSource::Header);
-        claude::headers(&quota_headers(headers), &origin)
+        claude::headers(&judge::headers(headers), &origin)
     }
 
     fn refine(&self, failure: Failure, headers: &HeaderMap, now: Timestamp) -> Failure {

@@ -1,12 +1,13 @@
 //! Why a turn of the program ended badly. `codexErrorInfo` decides; words only where it says `other` or names one thing for
 //! two. Version seen: 0.171.0; each row has a capture in `stream/tests.rs`.
 
-use gateway_core::failure::{Failure, FailureKind, FailureScope};
+use gateway_core::failure::{
+    Context, Evidence, Failure, FailureKind, FailureScope, judge as common,
+};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::clock;
 use super::limits::{Limits, Spent};
 use FailureKind as Kind;
 use FailureScope as Scope;
@@ -70,8 +71,20 @@ pub(super) fn classify(
     }
     match spent {
         Some(spent) => failure.retry_at(spent.retry_at).window(Some(spent.window)),
-        None => failure.retry_at(clock::stated(&trouble.message, now, zone)),
+        None => failure.retry_at(stated(&trouble.message, now, zone)),
     }
+}
+
+/// The reset in the words of a usage limit, which are in the program's own zone: the body's `resets_at` written as `try
+/// again at 5:33 PM.` on the same day, else as `Nov 30th, 2026 12:59 AM.` (0.171). `None` = they state none.
+fn stated(words: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    let context = Context {
+        provider: "codex",
+        host_zone: Some(zone.clone()),
+        ..Context::at(now)
+    };
+    let judgement = common(&Evidence::of_text(words), &context, None);
+    judgement.failure()?.retry_at
 }
 
 /// The end of a turn that only ever reconnects, from the last retry notice.
@@ -278,5 +291,42 @@ mod tests {
                 "{info}"
             );
         }
+    }
+
+    #[test]
+    fn the_words_are_read_in_the_zone_of_the_program() {
+        let now: Timestamp = "2026-11-30T16:35:00Z".parse().unwrap();
+        let visit = "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again at";
+        for (words, zone, expected) in [
+            ("5:33 PM.", "UTC", Some("2026-11-30T17:33:00Z")),
+            ("5:33 PM.", "America/New_York", Some("2026-11-30T22:33:00Z")),
+            (
+                "Dec 1st, 2026 12:59 AM.",
+                "UTC",
+                Some("2026-12-01T00:59:00Z"),
+            ),
+            (
+                "Dec 3rd, 2026 12:59 PM.",
+                "Europe/Berlin",
+                Some("2026-12-03T11:59:00Z"),
+            ),
+            ("Nov 30th, 2025 12:59 AM.", "UTC", None),
+            ("Nov 30th, 9999 12:59 AM.", "UTC", None),
+            ("13:02 PM.", "UTC", None),
+            ("later.", "UTC", None),
+            ("Smarch 1st, 2026 1:00 AM.", "UTC", None),
+        ] {
+            let zone = TimeZone::get(zone).unwrap();
+            let at = stated(&format!("{visit} {words}"), now, &zone).map(|at| at.to_string());
+            assert_eq!(at.as_deref(), expected, "{words}");
+        }
+        assert_eq!(
+            stated(
+                "You’ve hit your usage limit. Try again later.",
+                now,
+                &TimeZone::UTC
+            ),
+            None
+        );
     }
 }

@@ -13,7 +13,6 @@
 //!   the person's and the project's settings that could act does not (`command.rs`).
 
 mod account;
-mod clock;
 mod command;
 mod config;
 mod failure;

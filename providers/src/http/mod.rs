@@ -8,22 +8,12 @@ pub(crate) mod testing;
 
 use std::time::Duration;
 
-use gateway_core::usage::source::Headers;
-use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::Exchange;
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// An answer's headers as the core's parsers see them; values that are no text are left out.
-pub(crate) fn quota_headers(headers: &HeaderMap) -> Headers {
-    let texts = headers
-        .iter()
-        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    texts.collect()
-}
 
 /// Makes ring the process's TLS provider. `main` and tests call it first; a second call changes nothing.
 pub fn install_tls() {

@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use crate::http::exchange::{self, Heard, Protocol};
-use crate::http::{conversation, join, quota_headers};
+use crate::http::{conversation, join, judge};
 use crate::sse::SseEvent;
 use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
 
@@ -150,7 +150,7 @@ impl Protocol for Chat {
 
     fn readings(&self, headers: &HeaderMap, now: Timestamp) -> Vec<Reading> {
         let origin = Origin::new(&self.settings.subscription, now, ReadingSource::Header);
-        let headers = quota_headers(headers);
+        let headers = judge::headers(headers);
         let model = self.body.get("model").and_then(Value::as_str);
         let mut readings = codex::headers(&headers, &origin);
         readings.extend(ratelimit_headers::readings(&headers, model, &origin));

@@ -52,6 +52,24 @@ pub(super) fn numeric_date(tokens: &[Token]) -> Option<(Option<i16>, i8, i8, usi
     }
 }
 
+/// Written like a date and none: `9999-01-01`, `1970-01-01`, `2026-13-45`. The clock beside it means nothing either.
+pub(super) fn is_no_date(tokens: &[Token]) -> bool {
+    let digits = |at: usize| match tokens.get(at) {
+        Some(Token::Number(text)) => text.len(),
+        _ => 0,
+    };
+    let joint = |at: usize| match tokens.get(at) {
+        Some(Token::Symbol(symbol)) if matches!(symbol, '-' | '/') => Some(*symbol),
+        _ => None,
+    };
+    let shaped = digits(0) >= 4
+        && (1..=2).contains(&digits(2))
+        && (1..=2).contains(&digits(4))
+        && joint(1).is_some()
+        && joint(1) == joint(3);
+    shaped && numeric_date(tokens).is_none()
+}
+
 /// `07/06/2026`: month or day first, nobody can tell.
 pub(super) fn is_unclear_date(tokens: &[Token]) -> bool {
     let small = |at: usize| {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::clock::{self, Clock};
 use super::{duration, number};
-use crate::failure::headers::Headers;
+use crate::headers::Headers;
 
 /// The reset of a window of the plan that the headers call spent; of several the latest, since all of them must pass.
 pub(super) fn spent_window(headers: &Headers, clock: &Clock<'_>) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-use super::civil::{clock_time, is_unclear_date, numeric_date};
+use super::civil::{clock_time, is_no_date, is_unclear_date, numeric_date};
 use super::clock::Clock;
 use super::names::{self, Zone};
 use super::token::Token;
@@ -129,7 +129,7 @@ impl When {
         if self.day.is_some() && self.month.is_some() && self.year.is_some() {
             return None;
         }
-        if self.month.is_none() && is_unclear_date(tokens) {
+        if self.month.is_none() && (is_unclear_date(tokens) || is_no_date(tokens)) {
             self.unclear = true;
             return Some(5);
         }
@@ -175,13 +175,15 @@ impl When {
                     1
                 })
             }
-            number @ Token::Number(text) if text.len() == 4 => {
+            number @ Token::Number(text) if text.len() >= 4 => {
                 let dated = self.month.is_some() && self.day.is_some() && self.year.is_none();
-                self.year = dated
-                    .then(|| number.number(4))
-                    .flatten()
-                    .filter(|year| (2000..2200).contains(year));
-                self.year.map(|_| 1)
+                if !dated {
+                    return None;
+                }
+                self.year = number.number(4).filter(|year| (2000..2200).contains(year));
+                // A year that cannot be makes the whole of it meaningless, the clock beside it too.
+                self.unclear |= self.year.is_none();
+                Some(1)
             }
             number @ Token::Number(_) => {
                 // A day stands beside its month; a number before anything else may be anything.

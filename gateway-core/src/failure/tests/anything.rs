@@ -165,3 +165,26 @@ fn a_stated_reset_does_not_move_with_a_clock_an_hour_off() {
         );
     }
 }
+
+#[test]
+fn a_date_that_cannot_be_states_nothing_and_neither_does_the_clock_beside_it() {
+    let now: Timestamp = "2026-11-30T16:35:00Z".parse().unwrap();
+    for when in [
+        "Nov 30th, 9999 12:59 AM",
+        "Nov 30, 99999 12:59 AM",
+        "Dec 5, 1970 at 2:00 AM",
+        "9999-01-01 05:00",
+        "99999-01-01 05:00",
+        "2026-13-45 05:00",
+        "1970-01-01 00:00:00",
+        "Feb 30, 2027 5:00 AM",
+    ] {
+        for words in [
+            format!("You've hit your usage limit. Try again at {when} UTC."),
+            format!("Usage limit reached, resets {when} (UTC)"),
+        ] {
+            let judgement = judged(&Evidence::of_text(&words), now);
+            assert_eq!(judgement.retry_at, None, "{words}");
+        }
+    }
+}

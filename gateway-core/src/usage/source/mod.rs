@@ -19,7 +19,6 @@ pub mod gemini;
 pub mod generic;
 pub mod glm;
 pub mod grok;
-mod headers;
 pub mod hub;
 pub mod kimi;
 pub mod login;
@@ -31,7 +30,7 @@ mod span;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use headers::Headers;
+pub use crate::headers::Headers;
 
 use super::{Reading, ReadingSource, WindowScope, WindowStatus};
 use crate::ids::SubscriptionId;

@@ -1,6 +1,10 @@
 //! A small header map: names without case, several values each, order kept. Not an HTTP library's, because headers also
 //! come inside JSON bodies and websocket messages.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
 /// Longer maps are cut: no server sends so many, and every lookup walks the list.
 const MOST: usize = 256;
 
@@ -17,10 +21,33 @@ impl Headers {
         }
     }
 
-    /// Returns the first value of a lower-case name.
+    /// Takes an object of text, numbers, or lists of either (as some programs print headers).
+    pub fn of_json(object: &Value) -> Self {
+        let members = object.as_object().into_iter().flatten();
+        members
+            .filter_map(|(name, value)| Some((name.as_str(), text(value)?)))
+            .collect()
+    }
+
+    /// Returns the first value of a lower-case name that is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter()
-            .find_map(|(known, value)| (known == name).then_some(value))
+            .find_map(|(known, value)| (known == name && !value.is_empty()).then_some(value))
+    }
+
+    /// A header's number; `None` = absent, not a number, or not finite.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let number: f64 = self.get(name)?.parse().ok()?;
+        number.is_finite().then_some(number)
+    }
+
+    /// What follows `prefix` in the names that begin with it, in alphabetical order, each once.
+    pub fn after<'h>(&'h self, prefix: &str) -> impl Iterator<Item = &'h str> + use<'h> {
+        let names: BTreeSet<&str> = self
+            .iter()
+            .filter_map(|(name, _)| name.strip_prefix(prefix))
+            .collect();
+        names.into_iter()
     }
 
     /// Every pair, names in lower case.
@@ -43,6 +70,16 @@ impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for Headers {
             headers.add(name.as_ref(), value.as_ref());
         }
         headers
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Array(items) => text(items.last()?),
+        _ => None,
     }
 }
 
