@@ -149,6 +149,7 @@ impl Gateway {
     pub async fn shutdown(self) {
         self.sweeping.abort();
         self.sessions.drain().await;
+        self.effects.registry.settled().await;
         // Whoever still holds the effects keeps the plugins; they end with the last holder.
         if let Ok(effects) = Arc::try_unwrap(self.effects) {
             effects.plugins.shutdown().await;

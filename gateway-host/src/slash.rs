@@ -106,7 +106,8 @@ pub async fn view(
     };
     let profile = effects.profile(&lane.profile);
     let evidence = effects.registry.current(now).await;
-    let mut chain = entries(&chain_of(&profile, &session, effects), &evidence, now);
+    let chain = chain_of(&profile, &session, &evidence, effects);
+    let mut chain = entries(&chain, &evidence, now);
     for entry in &mut chain {
         if effects.cooling.is_locked_out(&entry.route.subscription) {
             entry.verdict = Verdict::LockedOut;

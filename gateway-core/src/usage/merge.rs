@@ -83,6 +83,26 @@ pub fn is_ahead(observed_at: Timestamp, now: Timestamp) -> bool {
         > MAX_AHEAD_MS
 }
 
+/// A reading as it is taken in: it was observed now at the latest, and its reset lies within the year around that. What was
+/// observed more than a year ago is `None`: it says nothing any more.
+pub fn heard(mut reading: Reading, now: Timestamp) -> Option<Reading> {
+    let now_ms = now.as_millisecond();
+    let observed = reading.observed_at.map_or(now, |at| at.min(now));
+    let observed_ms = observed.as_millisecond();
+    if now_ms.saturating_sub(observed_ms) > blocking::MAX_RESET_MS {
+        return None;
+    }
+    reading.observed_at = Some(observed);
+    reading.resets_at = reading.resets_at.filter(|at| {
+        let ahead = at.as_millisecond().saturating_sub(observed_ms);
+        (-blocking::MAX_RESET_MS..=blocking::MAX_RESET_MS).contains(&ahead)
+    });
+    reading.used_pct = reading
+        .used_pct
+        .filter(|used| used.is_finite() && *used >= 0.0);
+    Some(reading)
+}
+
 /// Whether both readings are about the same window of whoever owns them.
 pub fn same_window(a: &Reading, b: &Reading) -> bool {
     a.window == b.window && Limits::of(a) == Limits::of(b)
@@ -305,6 +325,25 @@ mod tests {
             let (one, other) = turned.split_at(turn % all.len());
             let steps = newest(one.to_vec(), now()).into_iter().chain(newest(other.to_vec(), now()));
             prop_assert_eq!(&there, &sorted(newest(steps, now())));
+        }
+
+        #[test]
+        fn no_instant_is_taken_in_that_cannot_be(observed in prop::option::of(any::<i64>()), reset in prop::option::of(any::<i64>()), near in any::<bool>()) {
+            let instant = |ms: i64| {
+                let ms = if near { now().as_millisecond().saturating_add(ms % (3 * blocking::MAX_RESET_MS)) } else { ms };
+                Timestamp::from_millisecond(ms).ok()
+            };
+            let raw = Reading {
+                observed_at: observed.and_then(instant),
+                resets_at: reset.and_then(instant),
+                ..reading("five_hour", 0, ReadingSource::Event, 1.0)
+            };
+            if let Some(heard) = heard(raw, now()) {
+                let at = heard.observed_at.unwrap();
+                let year = jiff::SignedDuration::from_millis(blocking::MAX_RESET_MS);
+                prop_assert!(at <= now() && now().duration_since(at) <= year);
+                prop_assert!(heard.resets_at.is_none_or(|reset| reset.duration_since(at).abs() <= year));
+            }
         }
 
         #[test]

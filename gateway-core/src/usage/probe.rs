@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::freshness::{self, Freshness};
 use crate::plan::WindowView;
@@ -28,13 +29,14 @@ const WAIT_ANSWERED: Duration = Duration::from_secs(60);
 pub const RECHECK: SignedDuration = SignedDuration::from_secs(600);
 
 /// What is remembered of the probes of one quota group.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeState {
     /// When the last probe ended; `None` = there was none in this process.
     pub last_at: Option<Timestamp>,
     /// Not before this instant; `None` = any time.
     pub not_before: Option<Timestamp>,
-    /// There is no surface to ask: never again in this process.
+    /// There is no surface to ask: never again in this process. Not kept: the next one may have a newer program.
+    #[serde(skip)]
     pub unsupported: bool,
     /// Probes that broke, since the last one that did not.
     pub broken: u32,
