@@ -137,9 +137,7 @@ pub fn chain_of(
     effects: &Effects,
 ) -> Chain {
     let mut chain = profile.chain_for(&effects.settings);
-    for entry in &mut chain.entries {
-        entry.group = evidence.group(&entry.slug).map(str::to_owned);
-    }
+    evidence.group_entries(&mut chain);
     let Some(chosen) = &session.chosen else {
         return chain;
     };

@@ -5,7 +5,9 @@
 //! still known, and the reason is logged and kept for people to see. Nothing here decides; the arithmetic is
 //! [`gateway_core::usage`] and [`gateway_core::plan`].
 
+pub mod identity;
 mod ingest;
+pub mod probes;
 pub mod publish;
 pub mod registry;
 pub mod snapshot;

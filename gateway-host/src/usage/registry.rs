@@ -11,6 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gateway_core::failure::Failure;
 use gateway_core::ids::SubscriptionId;
+use gateway_core::route::Chain;
 use gateway_core::usage::identity::{Login, QuotaGroups};
 use gateway_core::usage::refusal::{self, reading_of_failure};
 use gateway_core::usage::scope::{self, Reach};
@@ -49,6 +50,13 @@ impl Evidence {
     /// The name that stands for a subscription's quota group; `None` = it shares with nobody known.
     pub fn group(&self, slug: &SubscriptionId) -> Option<&str> {
         self.groups.shared_head(slug)
+    }
+
+    /// Gives each entry the quota group of its login, where it shares one.
+    pub fn group_entries(&self, chain: &mut Chain) {
+        for entry in &mut chain.entries {
+            entry.group = self.group(&entry.slug).map(str::to_owned);
+        }
     }
 }
 
