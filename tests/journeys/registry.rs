@@ -7,12 +7,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use gateway_host::clock::{Clock, SystemClock};
 use jiff::{SignedDuration, Timestamp};
 use providers::loopback::{Loopback, Step, Wire};
 use support::{baton, write};
 
 /// The longest a test waits for one thing.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+fn now() -> Timestamp {
+    SystemClock.now()
+}
 
 /// A root, and the servers its subscriptions point at.
 struct Root {
@@ -26,7 +31,7 @@ impl Root {
     async fn new(twins: &[&str]) -> Self {
         let spent = Loopback::start(Wire::OpenAi).await.expect("a port");
         let free = Loopback::start(Wire::OpenAi).await.expect("a port");
-        let resets_at = Timestamp::now() + SignedDuration::from_hours(5);
+        let resets_at = now() + SignedDuration::from_hours(5);
         spent.otherwise(move |_| Step::UnifiedRejected {
             window: "five_hour".to_owned(),
             resets_at,
@@ -210,7 +215,6 @@ async fn logins_with_one_key_are_one_allowance_and_none_of_them_is_tried_again()
 
 // --- baton usage
 
-#[expect(clippy::disallowed_methods, reason = "the test owns the program")]
 fn ran(root: &Root, args: &[&str]) -> (i32, String, String) {
     let output = root.command(args).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
@@ -224,7 +228,7 @@ fn ran(root: &Root, args: &[&str]) -> (i32, String, String) {
 fn publish(root: &Root, used: u32, resets_in: SignedDuration) {
     let folder = root.path("root/var/usage-portal/site");
     std::fs::create_dir_all(&folder).unwrap();
-    let now = Timestamp::now();
+    let now = now();
     let status = if used >= 100 { "rejected" } else { "allowed" };
     let text = serde_json::json!({"schema": 6, "providers": [{"id": "x", "accounts": [{"provider_slug": "spent", "observed_at": now.to_string(),
         "windows": [{"key": "five_hour", "pct": used, "status": status, "resets_at": (now + resets_in).to_string()}]}]}]});
