@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{
+    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
 use gateway_core::usage::Reading;
 use gateway_host::Gateway;
 use gateway_host::usage::publish;
@@ -16,7 +18,7 @@ use jiff::SignedDuration;
 
 const SUBSCRIPTIONS: usize = 1_000;
 const READINGS: usize = 10_000;
-const ONE_BY_ONE: usize = 100;
+const ONE_BY_ONE: usize = 5;
 /// Conversations that talk all the time meanwhile.
 const LANES: usize = 4;
 
@@ -57,6 +59,7 @@ fn ingest(c: &mut Criterion) {
         ));
     }
     let mut group = c.benchmark_group("ingest while turns run");
+    group.sampling_mode(SamplingMode::Flat);
     let mut round = 0;
     group.throughput(Throughput::Elements(READINGS as u64));
     group.bench_function(

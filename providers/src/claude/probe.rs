@@ -53,12 +53,19 @@ pub(super) async fn ask(claude: &Claude, limit: Duration) -> Result<Probed, Prob
         child.write(format!("{request}\n").as_bytes()).await;
         let answer = answer(&mut child).await;
         child.close_stdin();
-        let stderr = child.stderr();
-        child.stop(SEE_OFF).await;
-        answer.ok_or_else(|| {
-            let said = failure::one_line(&stderr);
-            ProbeError::Failed(format!("claude ended without an answer: {said}"))
-        })
+        match answer {
+            Some(answer) => {
+                child.stop(SEE_OFF).await;
+                Ok(answer)
+            }
+            None => {
+                let (_, stderr) = child.reap_with_stderr().await;
+                let said = failure::one_line(&stderr);
+                Err(ProbeError::Failed(format!(
+                    "claude ended without an answer: {said}"
+                )))
+            }
+        }
     };
     // A process that is too late goes with the future that owns it.
     let answer = timeout(limit, asking).await.map_err(|_| {
