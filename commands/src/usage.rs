@@ -78,6 +78,8 @@ pub enum Room {
     Unknown,
     /// Metered, and nobody opted in.
     PassedOver,
+    /// Its login is refused; left out until the operator has seen to it.
+    LockedOut,
 }
 
 impl Room {
@@ -90,6 +92,7 @@ impl Room {
             Self::Spent { .. } => "spent",
             Self::Unknown => "unknown",
             Self::PassedOver => "passed_over",
+            Self::LockedOut => "locked_out",
         }
     }
 }
@@ -102,6 +105,7 @@ pub fn room(entry: &EntryState, now: Timestamp) -> Room {
             until: *until,
         },
         Verdict::PassedOver => Room::PassedOver,
+        Verdict::LockedOut => Room::LockedOut,
         Verdict::Eligible => open_room(entry, now.as_millisecond()),
     }
 }
@@ -231,6 +235,10 @@ fn say(room: &Room, entry: &EntryState, sheet: &UsageSheet<'_>) -> String {
             Colour::None,
         ),
         Room::PassedOver => ("metered, passed over".to_owned(), Colour::None),
+        Room::LockedOut => (
+            "its login is refused, left out; see `baton doctor`".to_owned(),
+            Colour::Red,
+        ),
     };
     paint(&text, colour, sheet.colour)
 }

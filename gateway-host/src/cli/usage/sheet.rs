@@ -118,7 +118,12 @@ fn subscription(
         .collect();
     // The subscription's own word is that of its first route, unless another one has room.
     let rooms: Vec<Room> = of_it().map(|entry| room(entry, now)).collect();
-    let open = |room: &&Room| !matches!(room, Room::Spent { .. } | Room::PassedOver);
+    let open = |room: &&Room| {
+        !matches!(
+            room,
+            Room::Spent { .. } | Room::PassedOver | Room::LockedOut
+        )
+    };
     let verdict = rooms.iter().find(open).or(rooms.first());
     json!({
         "name": id,
