@@ -89,6 +89,7 @@ pub(crate) fn entry(
         billing,
         verdict,
         readings,
+        shares: Vec::new(),
     }
 }
 

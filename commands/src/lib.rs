@@ -8,7 +8,7 @@ mod new;
 mod resume_handoff;
 mod status;
 mod stop;
-mod usage;
+pub mod usage;
 mod view;
 mod when;
 

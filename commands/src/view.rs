@@ -127,6 +127,8 @@ pub struct EntryState {
     pub verdict: Verdict,
     /// The newest reading per window of its subscription; empty = nothing is known.
     pub readings: Vec<Reading>,
+    /// The other subscriptions that draw on the same allowance.
+    pub shares: Vec<String>,
 }
 
 /// What a turn would do with an entry now.

@@ -18,13 +18,15 @@ use crate::plugins::PluginSet;
 use crate::store::{Lane, Store};
 use crate::turn::prologue::Sheets;
 use crate::usage::Registry;
+use crate::usage::probes::Probes;
 
 /// The doors.
 pub struct Effects {
     pub settings: Settings,
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn Store>,
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
+    pub probes: Arc<Probes>,
     pub cooling: Cooling,
     pub plugins: PluginSet,
     pub providers: BTreeMap<SubscriptionId, SharedProvider>,

@@ -42,6 +42,7 @@ use plugins::PluginSet;
 use sessions::Sessions;
 use store::{Store, StoreError};
 use usage::Registry;
+use usage::probes::Probes;
 
 /// What a gateway is made of; tests and the demo bring their own parts.
 pub struct Parts {
@@ -97,8 +98,12 @@ impl Gateway {
             }
             warn!(%problem, "a plugin is not in use");
         }
+        let registry = Arc::new(Registry::new(&settings, Arc::clone(&store)));
+        usage::identity::introduce(&settings, &providers, &registry).await;
+        let probes = Probes::new(&settings, &providers, &registry, &store, &clock);
         let effects = Arc::new(Effects {
-            registry: Registry::new(&settings, Arc::clone(&store)),
+            registry,
+            probes,
             cooling: Cooling::new(&settings),
             sheets: turn::prologue::Sheets::default(),
             queued: parking_lot::Mutex::default(),
@@ -149,6 +154,7 @@ impl Gateway {
     pub async fn shutdown(self) {
         self.sweeping.abort();
         self.sessions.drain().await;
+        self.effects.registry.settled().await;
         // Whoever still holds the effects keeps the plugins; they end with the last holder.
         if let Ok(effects) = Arc::try_unwrap(self.effects) {
             effects.plugins.shutdown().await;

@@ -9,6 +9,7 @@ use gateway_core::ids::ConversationId;
 use gateway_core::message::Inbound;
 use gateway_core::plan::{EntryVerdict, GateSettings, judge};
 use gateway_core::route::{Chain, ChainEntry};
+use gateway_core::usage::probe::Occasion;
 use gateway_core::walk::usable;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -55,7 +56,21 @@ pub async fn run(
         perform(effect, &lane, sessions, effects).await?;
     }
     delivery::reply(effects, &inbound.target, &reply.text, reply.audience).await;
+    if commands::find(name).is_some_and(|command| command.spec.name == "usage") {
+        freshen(&view, effects);
+    }
     Ok(())
+}
+
+/// Asks for what is not fresh, without anybody waiting: who looks again soon finds it.
+fn freshen(view: &View, effects: &Arc<Effects>) {
+    let shown = view
+        .chain
+        .iter()
+        .map(|entry| entry.route.subscription.clone());
+    let shown: Vec<_> = shown.collect();
+    let probes = Arc::clone(&effects.probes);
+    tokio::spawn(async move { probes.ask(shown, Occasion::Demand).await });
 }
 
 async fn perform(
@@ -106,7 +121,8 @@ pub async fn view(
     };
     let profile = effects.profile(&lane.profile);
     let evidence = effects.registry.current(now).await;
-    let mut chain = entries(&chain_of(&profile, &session, effects), &evidence, now);
+    let chain = chain_of(&profile, &session, &evidence, effects);
+    let mut chain = entries(&chain, &evidence, now);
     for entry in &mut chain {
         if effects.cooling.is_locked_out(&entry.route.subscription) {
             entry.verdict = Verdict::LockedOut;
@@ -199,5 +215,10 @@ fn entry_state(
         billing: entry.billing,
         verdict,
         readings,
+        shares: evidence
+            .groups
+            .others(&entry.slug)
+            .map(str::to_owned)
+            .collect(),
     }
 }

@@ -1,11 +1,11 @@
-//! Due work while the gateway serves: handoffs expire, what is over is purged, plain files follow. Runs at the start and
-//! every hour; nothing here decides what is due.
+//! Due work while the gateway serves: handoffs expire, what is over is purged, plain files follow; that runs at the start
+//! and every hour. Exhausted subscriptions are looked at again every ten minutes. Nothing here decides what is due.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tracing::warn;
 
 use crate::effects::Effects;
@@ -15,18 +15,31 @@ use crate::store::Lane;
 /// Between two sweeps.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Sweeps now and from then on every hour, until aborted.
+/// Between two looks for exhausted subscriptions that are due to be asked again.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Sweeps now and from then on every hour, and looks every minute whether an exhausted subscription is to be asked, until
+/// aborted.
 pub fn start(effects: &Arc<Effects>) -> JoinHandle<()> {
     let effects = Arc::downgrade(effects);
     tokio::spawn(async move {
         let mut due = tokio::time::interval(EVERY);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            due.tick().await;
+            let is_look = tokio::select! {
+                _ = due.tick() => false,
+                _ = look.tick() => true,
+            };
             let Some(effects) = effects.upgrade() else {
                 return;
             };
-            once(&effects).await;
+            if is_look {
+                effects.probes.sweep().await;
+            } else {
+                once(&effects).await;
+            }
         }
     })
 }

@@ -18,7 +18,7 @@ use gateway_core::failure::{AttemptLimits, Failure, FailureKind};
 use gateway_core::turn::AttemptEnd;
 use jiff::Timestamp;
 use providers::claude::{Claude, ClaudeSettings};
-use providers::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
+use providers::{AttemptHandle, AttemptRequest, Health, Permissions, ProbeError, Provider};
 use tokio::sync::oneshot;
 
 /// What the program prints first, with a place for `apiKeySource`.
@@ -259,4 +259,78 @@ async fn an_over_long_line_does_not_end_the_turn() {
     let flood = "head -c 17000000 /dev/zero | tr '\\0' 'x'; echo";
     let fake = Fake::new(&format!("read x; echo '{INIT}'; {flood}; echo '{RESULT}'"));
     assert!(matches!(fake.run(PATIENT).await, AttemptEnd::Answered(_)));
+}
+
+/// Answers the usage query with this `response`, after lines that are about something else.
+fn usage(response: &str) -> Fake {
+    Fake::new(&format!(
+        r#"read -r line; echo "$line $CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC" > "$LOG"
+echo '{{"type":"system","subtype":"ui_invalidate"}}'; echo 'no json'
+echo '{{"type":"control_response","response":{{"subtype":"success","request_id":"other","response":{{}}}}}}'
+echo '{{"type":"control_response","response":{response}}}'
+cat > /dev/null"#
+    ))
+}
+
+#[tokio::test]
+async fn the_usage_query_is_one_control_request_and_no_turn() {
+    let fake = usage(
+        r#"{"subtype":"success","request_id":"usage","response":{"subscription_type":"max","rate_limits_available":true,"rate_limits":{"five_hour":{"utilization":37.0,"resets_at":"2026-12-10T04:59:59+00:00"},"seven_day":{"utilization":100.0,"resets_at":"2026-12-12T04:59:59+00:00"},"seven_day_opus":null}}}"#,
+    );
+    let probed = fake.claude.probe(Duration::from_secs(20)).await.unwrap();
+    let read: Vec<_> = probed
+        .readings
+        .iter()
+        .map(|reading| (reading.window.as_str(), reading.used_pct))
+        .collect();
+    assert_eq!(
+        read,
+        [("five_hour", Some(37.0)), ("seven_day", Some(100.0))]
+    );
+    assert_eq!(probed.login.plan.as_deref(), Some("max"));
+    let heard = fake.log();
+    assert!(
+        heard.contains("get_usage") && !heard.contains("\"user\""),
+        "{heard}"
+    );
+    assert!(
+        heard.trim_end().ends_with('}'),
+        "its own traffic is not silenced: {heard}"
+    );
+}
+
+#[tokio::test]
+async fn a_probe_that_brings_nothing_says_why() {
+    let limit = Duration::from_secs(20);
+    let null = usage(
+        r#"{"subtype":"success","request_id":"usage","response":{"rate_limits_available":true,"rate_limits":null}}"#,
+    );
+    assert_eq!(null.claude.probe(limit).await.unwrap().readings, []);
+    let by_key = usage(
+        r#"{"subtype":"success","request_id":"usage","response":{"rate_limits_available":false,"rate_limits":null}}"#,
+    );
+    let old = usage(r#"{"subtype":"error","request_id":"usage","error":"unsupported_request"}"#);
+    for fake in [by_key, old] {
+        let refused = fake.claude.probe(limit).await;
+        assert!(
+            matches!(refused, Err(ProbeError::Unsupported(_))),
+            "{refused:?}"
+        );
+    }
+    let gone = Fake::new("echo 'no such flag' >&2; exit 1")
+        .claude
+        .probe(limit)
+        .await;
+    assert!(
+        matches!(&gone, Err(ProbeError::Failed(why)) if why.contains("no such flag")),
+        "{gone:?}"
+    );
+    let silent = Fake::new("sleep 60")
+        .claude
+        .probe(Duration::from_millis(300))
+        .await;
+    assert!(
+        matches!(&silent, Err(ProbeError::Failed(why)) if why.contains("did not answer")),
+        "{silent:?}"
+    );
 }

@@ -552,3 +552,40 @@ async fn without_a_login_the_failure_is_auth_and_health_says_what_to_do() {
         "{health:?}"
     );
 }
+
+/// Proxied to a port where nobody listens: the program must reach nothing but loopback in a test.
+#[tokio::test]
+async fn the_usage_query_opens_no_turn_and_leaves_no_transcript() {
+    let Some(binary) = real::claude() else {
+        return;
+    };
+    let mock = Mock::start(Vec::new()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("login");
+    std::fs::create_dir_all(&home).unwrap();
+    let credentials = json!({"claudeAiOauth": {"accessToken": "dummy", "refreshToken": "dummy", "expiresAt": 4_102_444_800_000_u64,
+        "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}});
+    std::fs::File::create(home.join(".credentials.json"))
+        .unwrap()
+        .write_all(credentials.to_string().as_bytes())
+        .unwrap();
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let claude = Claude::new(ClaudeSettings {
+        binary: Some(binary),
+        home: Some(home.clone()),
+        env: BTreeMap::from([
+            variable("HOME", folder.path().to_str().unwrap()),
+            variable("ANTHROPIC_BASE_URL", &mock.url()),
+            variable("HTTPS_PROXY", "http://127.0.0.1:9"),
+            variable("HTTP_PROXY", "http://127.0.0.1:9"),
+            variable("NO_PROXY", "127.0.0.1"),
+        ]),
+        subscription: "probed".into(),
+        hidden: Vec::new(),
+        now: Arc::new(|| Timestamp::from_second(1_796_000_000).unwrap()),
+    });
+    let probed = claude.probe(Duration::from_secs(60)).await.unwrap();
+    assert_eq!(probed.readings, [], "nobody told it anything");
+    assert_eq!(probed.login.plan.as_deref(), Some("max"));
+    assert!(!home.join("projects").exists(), "a probe is no session");
+}

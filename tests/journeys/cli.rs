@@ -129,7 +129,7 @@ fn help_is_an_answer_and_nonsense_is_wrong_usage() {
     let help = home.run(&["--help"]);
     assert_eq!(help.code, 0);
     for command in [
-        "demo", "init", "chat", "handoff", "plugin", "doctor", "config", "explain",
+        "demo", "init", "chat", "handoff", "plugin", "doctor", "config", "explain", "usage",
     ] {
         assert!(
             help.out.contains(&format!("\n  {command}")),
@@ -160,7 +160,6 @@ fn commands_of_later_issues_say_not_yet() {
     let home = Home::new();
     for args in [
         &["run", "--profile", "x"][..],
-        &["usage", "--watch"],
         &["why"],
         &["slack-manifest"],
         &["commands"],

@@ -22,6 +22,7 @@ mod power_loss;
 #[path = "../../providers/tests/real/mod.rs"]
 mod real;
 mod real_claude;
+mod registry;
 mod restart;
 mod soak;
 mod trouble;

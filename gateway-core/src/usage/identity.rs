@@ -6,15 +6,18 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::SubscriptionId;
 
 /// A login as far as its quota is concerned. `None` = unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     pub id: SubscriptionId,
     /// The company that meters it.
     pub upstream: Option<String>,
     pub account_id: Option<String>,
+    /// A keyed hash of what stays the same for as long as the login is the same.
     pub fingerprint: Option<String>,
     pub email: Option<String>,
     pub plan: Option<String>,
@@ -28,10 +31,12 @@ impl Login {
 }
 
 /// Who shares a quota with whom.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaGroups {
     /// Folded subscription name to the folded name that stands for its group.
     heads: HashMap<String, String>,
+    /// The members of each group of several, folded and in order, by the name that stands for it.
+    members: HashMap<String, Vec<String>>,
 }
 
 impl QuotaGroups {
@@ -47,7 +52,7 @@ impl QuotaGroups {
         });
         let plans = plans_by_mail(logins);
         join_equal(logins, &mut sets, |login| weak_key(login, &plans));
-        let heads = logins
+        let heads: HashMap<String, String> = logins
             .iter()
             .enumerate()
             .filter_map(|(at, login)| {
@@ -55,7 +60,27 @@ impl QuotaGroups {
                 Some((login.id.key().to_owned(), head.id.key().to_owned()))
             })
             .collect();
-        Self { heads }
+        let mut members: HashMap<String, Vec<String>> = HashMap::new();
+        for (name, head) in &heads {
+            members.entry(head.clone()).or_default().push(name.clone());
+        }
+        members.retain(|_, names| names.len() > 1);
+        members.values_mut().for_each(|names| names.sort_unstable());
+        Self { heads, members }
+    }
+
+    /// The other members of a subscription's group, folded, in order; none = it shares with nobody known.
+    pub fn others<'a>(&'a self, id: &'a SubscriptionId) -> impl Iterator<Item = &'a str> {
+        let members = self.members.get(self.head(id)).into_iter().flatten();
+        members
+            .map(String::as_str)
+            .filter(move |name| *name != id.key())
+    }
+
+    /// The folded name that stands for a group of several; `None` = the subscription shares with nobody known.
+    pub fn shared_head(&self, id: &SubscriptionId) -> Option<&str> {
+        let (head, _) = self.members.get_key_value(self.heads.get(id.key())?)?;
+        Some(head)
     }
 
     /// The folded name that stands for a subscription's group; its own where it shares with nobody known.
@@ -242,6 +267,11 @@ mod tests {
             let groups = QuotaGroups::of(&logins);
             let got: String = logins.iter().map(|login| groups.head(&login.id)).collect();
             assert_eq!(&got, want, "{name}");
+            for login in &logins {
+                let alone = want.matches(groups.head(&login.id)).count() == 1;
+                assert_eq!(groups.others(&login.id).count() == 0, alone, "{name}");
+                assert_eq!(groups.shared_head(&login.id).is_none(), alone, "{name}");
+            }
         }
     }
 

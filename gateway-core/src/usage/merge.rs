@@ -55,13 +55,24 @@ pub fn newest_per<O: Hash + Eq>(
     kept
 }
 
-/// Orders two readings of one window by how much they count; the greater one is believed.
+/// Orders two readings of one window by how much they count; the greater one is believed. What decides outranks what is
+/// for display, a sane stamp outranks one ahead of the clock, then the newer, the nearer to the provider and the fuller
+/// counts. Readings that agree in all of that are told apart by what else they say, so that the order in which they came
+/// never matters: the later reset first, as nothing is lost by looking again.
 pub fn compare(a: &Reading, b: &Reading, now: Timestamp) -> Ordering {
-    sanity(a, now)
-        .cmp(&sanity(b, now))
+    let decides = |reading: &Reading| reading.source != ReadingSource::Rollout;
+    decides(a)
+        .cmp(&decides(b))
+        .then_with(|| sanity(a, now).cmp(&sanity(b, now)))
         .then_with(|| a.observed_at.cmp(&b.observed_at))
         .then_with(|| closeness(a.source).cmp(&closeness(b.source)))
         .then_with(|| fullness(a).total_cmp(&fullness(b)))
+        .then_with(|| a.resets_at.cmp(&b.resets_at))
+        .then_with(|| (a.status as u8).cmp(&(b.status as u8)))
+        .then_with(|| b.source.cmp(&a.source))
+        .then_with(|| said(a.used_pct).total_cmp(&said(b.used_pct)))
+        .then_with(|| a.duration_mins.cmp(&b.duration_mins))
+        .then_with(|| a.subscription.key().cmp(b.subscription.key()))
 }
 
 /// Whether a stamp is further ahead of the clock than two honest machines can be.
@@ -70,6 +81,26 @@ pub fn is_ahead(observed_at: Timestamp, now: Timestamp) -> bool {
         .as_millisecond()
         .saturating_sub(now.as_millisecond())
         > MAX_AHEAD_MS
+}
+
+/// A reading as it is taken in: it was observed now at the latest, and its reset lies within the year around that. What was
+/// observed more than a year ago is `None`: it says nothing any more.
+pub fn heard(mut reading: Reading, now: Timestamp) -> Option<Reading> {
+    let now_ms = now.as_millisecond();
+    let observed = reading.observed_at.map_or(now, |at| at.min(now));
+    let observed_ms = observed.as_millisecond();
+    if now_ms.saturating_sub(observed_ms) > blocking::MAX_RESET_MS {
+        return None;
+    }
+    reading.observed_at = Some(observed);
+    reading.resets_at = reading.resets_at.filter(|at| {
+        let ahead = at.as_millisecond().saturating_sub(observed_ms);
+        (-blocking::MAX_RESET_MS..=blocking::MAX_RESET_MS).contains(&ahead)
+    });
+    reading.used_pct = reading
+        .used_pct
+        .filter(|used| used.is_finite() && *used >= 0.0);
+    Some(reading)
 }
 
 /// Whether both readings are about the same window of whoever owns them.
@@ -118,9 +149,14 @@ fn closeness(source: ReadingSource) -> u8 {
     }
 }
 
+/// Unknown is less than nothing used; a number that is none is unknown.
+fn said(used_pct: Option<f64>) -> f64 {
+    used_pct.filter(|used| used.is_finite()).unwrap_or(-1.0)
+}
+
 /// A refused window is full, whatever its percentage says.
 fn fullness(reading: &Reading) -> f64 {
-    let used = reading.used_pct.unwrap_or(-1.0);
+    let used = said(reading.used_pct);
     if blocking::refuses(reading.status, reading.used_pct) {
         used.max(100.0)
     } else {
@@ -242,17 +278,82 @@ mod tests {
         );
     }
 
+    fn any_reading() -> impl Strategy<Value = Reading> {
+        use ReadingSource::{Event, Failure, Header, Hub, Probe, Rollout};
+        use WindowStatus::{Allowed, Rejected, Unknown, Warning};
+        (
+            prop::sample::select(vec!["five_hour", "seven_day"]),
+            prop::option::of(-120_i64..120),
+            prop::sample::select(vec![Failure, Event, Header, Probe, Hub, Rollout]),
+            prop::option::of(prop::sample::select(vec![0.0, 99.0, 100.0, f64::NAN])),
+            prop::sample::select(vec![Unknown, Allowed, Warning, Rejected]),
+            prop::option::of(0_i64..3),
+            prop::option::of(Just(300_u32)),
+        )
+            .prop_map(
+                |(window, age, source, used, status, resets_in, mins)| Reading {
+                    used_pct: used,
+                    status,
+                    resets_at: resets_in
+                        .map(|s| Timestamp::from_second(now().as_second() + s).unwrap()),
+                    duration_mins: mins,
+                    observed_at: age
+                        .map(|s| Timestamp::from_second(now().as_second() - s).unwrap()),
+                    ..reading(window, 0, source, 0.0)
+                },
+            )
+    }
+
+    fn sorted(mut readings: Vec<Reading>) -> Vec<String> {
+        readings.sort_by(|a, b| a.window.cmp(&b.window));
+        readings
+            .iter()
+            .map(|reading| format!("{reading:?}"))
+            .collect()
+    }
+
     proptest! {
         #[test]
-        fn the_winner_does_not_depend_on_the_order(ages in prop::collection::vec((-200_i64..200, 0_u8..4, 0_u8..3), 1..8)) {
-            use ReadingSource::{Event, Failure, Header, Hub};
-            let all: Vec<_> = ages.iter().map(|(age, source, used)| {
-                let source = [Failure, Event, Header, Hub][usize::from(*source)];
-                reading("five_hour", *age, source, f64::from(*used))
-            }).collect();
-            let there = newest(all.clone(), now());
-            let back = newest(all.into_iter().rev(), now());
-            prop_assert_eq!(compare(&there[0], &back[0], now()), Ordering::Equal);
+        fn what_is_kept_does_not_depend_on_the_order(all in prop::collection::vec(any_reading(), 1..12), turn in 0_usize..12) {
+            let there = sorted(newest(all.clone(), now()));
+            let back = sorted(newest(all.iter().rev().cloned(), now()));
+            prop_assert_eq!(&there, &back);
+            let mut turned = all.clone();
+            turned.rotate_left(turn % all.len());
+            prop_assert_eq!(&there, &sorted(newest(turned.clone(), now())));
+            // Merged in two steps, as two processes do it, or in one.
+            let (one, other) = turned.split_at(turn % all.len());
+            let steps = newest(one.to_vec(), now()).into_iter().chain(newest(other.to_vec(), now()));
+            prop_assert_eq!(&there, &sorted(newest(steps, now())));
+        }
+
+        #[test]
+        fn no_instant_is_taken_in_that_cannot_be(observed in prop::option::of(any::<i64>()), reset in prop::option::of(any::<i64>()), near in any::<bool>()) {
+            let instant = |ms: i64| {
+                let ms = if near { now().as_millisecond().saturating_add(ms % (3 * blocking::MAX_RESET_MS)) } else { ms };
+                Timestamp::from_millisecond(ms).ok()
+            };
+            let raw = Reading {
+                observed_at: observed.and_then(instant),
+                resets_at: reset.and_then(instant),
+                ..reading("five_hour", 0, ReadingSource::Event, 1.0)
+            };
+            if let Some(heard) = heard(raw, now()) {
+                let at = heard.observed_at.unwrap();
+                let year = jiff::SignedDuration::from_millis(blocking::MAX_RESET_MS);
+                prop_assert!(at <= now() && now().duration_since(at) <= year);
+                prop_assert!(heard.resets_at.is_none_or(|reset| reset.duration_since(at).abs() <= year));
+            }
+        }
+
+        #[test]
+        fn no_reading_ahead_of_the_clock_beats_a_sane_one(all in prop::collection::vec(any_reading(), 1..12)) {
+            for kept in newest(all.clone(), now()) {
+                let sane = |reading: &Reading| reading.observed_at.is_some_and(|at| !is_ahead(at, now()));
+                let other = all.iter().any(|other| same_window(other, &kept) && other.source != ReadingSource::Rollout && sane(other));
+                prop_assert!(sane(&kept) || !other);
+                prop_assert!(kept.source != ReadingSource::Rollout);
+            }
         }
     }
 }

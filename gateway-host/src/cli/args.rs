@@ -57,8 +57,8 @@ pub(crate) enum Command {
     Config(ConfigTopic),
     /// Serve Discord, Slack and HTTP until stopped (not yet)
     Run(Anything),
-    /// Show every subscription's windows (not yet)
-    Usage(Anything),
+    /// Show every subscription's windows: used, reset, age of the reading, verdict
+    Usage(UsageArgs),
     /// Replay one decision (not yet)
     Why(Anything),
     /// Print the Slack manifest (not yet)
@@ -137,6 +137,20 @@ pub(crate) enum ImportTopic {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// What `usage` shows, and whether it asks first.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UsageArgs {
+    /// Go on showing, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Show what is known, and ask nobody
+    #[arg(long)]
+    pub(crate) no_probe: bool,
+    /// Only this profile's chain; every subscription unless named
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
 }
 
 /// What `explain` explains.

@@ -20,7 +20,8 @@ pub(crate) fn run(profile: Option<&str>, around: &Surroundings) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {
+/// Refuses a profile that is not configured, with the names of those that are.
+pub(crate) fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Failure> {
     if settings.profiles.contains_key(profile) {
         return Ok(());
     }

@@ -15,6 +15,7 @@ mod init;
 mod not_yet;
 mod outcome;
 mod plugin;
+mod usage;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -80,7 +81,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Doctor => doctor::run(&surroundings, &mut answer),
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
         Command::Run(_) => not_yet::answer("run"),
-        Command::Usage(_) => not_yet::answer("usage"),
+        Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why(_) => not_yet::answer("why"),
         Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
         Command::Commands(_) => not_yet::answer("commands"),

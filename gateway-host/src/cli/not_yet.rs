@@ -9,11 +9,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "talk in the terminal with `baton chat`",
     ),
     (
-        "usage",
-        "Every signal",
-        "inside `baton chat`, /usage shows the windows",
-    ),
-    (
         "why",
         "Routing",
         "inside `baton chat`, /status says what serves the conversation and why",

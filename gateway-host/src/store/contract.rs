@@ -92,5 +92,10 @@ contract! {
         the_newest_reading_wins
         on_equal_age_the_better_source_wins
         the_revision_grows_with_real_changes_only
+        what_changed_since_is_read_alone
+        what_is_ahead_of_the_clock_gives_way
+        a_rollout_never_hides_what_decides
+        logins_are_replaced_and_tell_others
+        when_a_surface_may_be_asked_again_is_kept
     }
 }

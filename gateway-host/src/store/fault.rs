@@ -12,6 +12,8 @@ use gateway_core::ids::{
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
 use gateway_core::usage::Reading;
+use gateway_core::usage::identity::Login;
+use gateway_core::usage::probe::ProbeState;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
@@ -42,8 +44,13 @@ pub enum Method {
     MoveHandoff,
     Sweep,
     Readings,
+    ReadingsSince,
     PutReadings,
     ReadingsRevision,
+    Logins,
+    PutLogins,
+    ProbeState,
+    PutProbeState,
 }
 
 /// Every method that writes: what a full disk takes away.
@@ -61,6 +68,8 @@ pub const WRITES: &[Method] = &[
     Method::MoveHandoff,
     Method::Sweep,
     Method::PutReadings,
+    Method::PutLogins,
+    Method::PutProbeState,
 ];
 
 /// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
@@ -131,8 +140,13 @@ forward! {
     MoveHandoff: move_handoff(id: &HandoffId, revision: i64, to: HandoffState) -> bool;
     Sweep: sweep(now: Timestamp) -> Vec<StoredHandoff>;
     Readings: readings() -> Vec<Reading>;
-    PutReadings: put_readings(readings: &[Reading]) -> ();
+    ReadingsSince: readings_since(seq: i64) -> Vec<(i64, Reading)>;
+    PutReadings: put_readings(readings: &[Reading], now: Timestamp) -> ();
     ReadingsRevision: readings_revision() -> i64;
+    Logins: logins() -> Vec<Login>;
+    PutLogins: put_logins(logins: &[Login]) -> ();
+    ProbeState: probe_state(head: &str) -> Option<ProbeState>;
+    PutProbeState: put_probe_state(head: &str, state: &ProbeState) -> ();
 }
 
 #[cfg(test)]

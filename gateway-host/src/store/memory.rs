@@ -10,6 +10,8 @@ use gateway_core::ids::{
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
+use gateway_core::usage::identity::Login;
+use gateway_core::usage::probe::ProbeState;
 use gateway_core::usage::{Reading, WindowScope};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -38,7 +40,10 @@ struct State {
     history: HashMap<ConversationId, Vec<Exchange>>,
     turns: BTreeMap<TurnId, Turn>,
     handoffs: BTreeMap<HandoffId, Kept>,
-    readings: HashMap<(SubscriptionId, String, Option<WindowScope>), Reading>,
+    /// Each with the revision that last changed it.
+    readings: HashMap<(SubscriptionId, String, Option<WindowScope>), (i64, Reading)>,
+    logins: BTreeMap<String, Login>,
+    probes: HashMap<String, ProbeState>,
     readings_revision: i64,
 }
 
@@ -328,7 +333,13 @@ impl Store for MemoryStore {
     }
 
     async fn readings(&self) -> Result<Vec<Reading>, StoreError> {
-        let mut all: Vec<Reading> = self.0.lock().readings.values().cloned().collect();
+        let mut all: Vec<Reading> = self
+            .0
+            .lock()
+            .readings
+            .values()
+            .map(|(_, reading)| reading.clone())
+            .collect();
         all.sort_by_cached_key(|r| {
             (
                 r.subscription.key().to_owned(),
@@ -339,11 +350,27 @@ impl Store for MemoryStore {
         Ok(all)
     }
 
-    async fn put_readings(&self, readings: &[Reading]) -> Result<(), StoreError> {
+    async fn readings_since(&self, seq: i64) -> Result<Vec<(i64, Reading)>, StoreError> {
+        let state = self.0.lock();
+        let newer = state.readings.values().filter(|(at, _)| *at > seq);
+        let mut newer: Vec<(i64, Reading)> = newer.cloned().collect();
+        newer.sort_by_cached_key(|(at, r)| {
+            let scope = super::scope_text(r.scope.as_ref());
+            (
+                *at,
+                r.subscription.key().to_owned(),
+                r.window.clone(),
+                scope,
+            )
+        });
+        Ok(newer)
+    }
+
+    async fn put_readings(&self, readings: &[Reading], now: Timestamp) -> Result<(), StoreError> {
         let mut state = self.0.lock();
         let changed = readings
             .iter()
-            .filter(|reading| state.put_reading(reading))
+            .filter(|reading| state.put_reading(reading, now))
             .count();
         if changed > 0 {
             state.readings_revision += 1;
@@ -353,6 +380,32 @@ impl Store for MemoryStore {
 
     async fn readings_revision(&self) -> Result<i64, StoreError> {
         Ok(self.0.lock().readings_revision)
+    }
+
+    async fn logins(&self) -> Result<Vec<Login>, StoreError> {
+        Ok(self.0.lock().logins.values().cloned().collect())
+    }
+
+    async fn put_logins(&self, logins: &[Login]) -> Result<(), StoreError> {
+        let mut state = self.0.lock();
+        let mut changed = false;
+        for login in logins {
+            let old = state
+                .logins
+                .insert(login.id.key().to_owned(), login.clone());
+            changed |= old.as_ref() != Some(login);
+        }
+        state.readings_revision += i64::from(changed);
+        Ok(())
+    }
+
+    async fn probe_state(&self, head: &str) -> Result<Option<ProbeState>, StoreError> {
+        Ok(self.0.lock().probes.get(head).copied())
+    }
+
+    async fn put_probe_state(&self, head: &str, probed: &ProbeState) -> Result<(), StoreError> {
+        self.0.lock().probes.insert(head.to_owned(), *probed);
+        Ok(())
     }
 }
 
@@ -479,19 +532,19 @@ impl State {
         }
     }
 
-    fn put_reading(&mut self, new: &Reading) -> bool {
+    fn put_reading(&mut self, new: &Reading, now: Timestamp) -> bool {
         let key = (
             new.subscription.clone(),
             new.window.clone(),
             new.scope.clone(),
         );
         let new = super::tidy(new);
-        if let Some(old) = self.readings.get(&key)
-            && (!rules::replaces(old, &new) || super::document(old) == super::document(&new))
+        if let Some((_, old)) = self.readings.get(&key)
+            && (!rules::replaces(old, &new, now) || super::document(old) == super::document(&new))
         {
             return false;
         }
-        self.readings.insert(key, new);
+        self.readings.insert(key, (self.readings_revision + 1, new));
         true
     }
 }

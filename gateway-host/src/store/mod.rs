@@ -16,6 +16,8 @@ use gateway_core::ids::{
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
+use gateway_core::usage::identity::Login;
+use gateway_core::usage::probe::ProbeState;
 use gateway_core::usage::{Reading, WindowScope};
 use jiff::Timestamp;
 use providers::Exchange;
@@ -202,10 +204,20 @@ pub trait Store: Send + Sync + 'static {
     // --- usage
     /// The newest reading per (subscription, window, scope).
     async fn readings(&self) -> Result<Vec<Reading>, StoreError>;
-    /// Merges readings: newer `observed_at` wins, ties by source.
-    async fn put_readings(&self, readings: &[Reading]) -> Result<(), StoreError>;
-    /// Grows with every change of the readings, across processes: a cheap question before each gate.
+    /// The readings that changed after the revision `seq`, each with the revision that changed it, oldest change first;
+    /// -1 = all of them.
+    async fn readings_since(&self, seq: i64) -> Result<Vec<(i64, Reading)>, StoreError>;
+    /// Merges readings in one transaction, as [`gateway_core::usage::merge::compare`] orders them.
+    async fn put_readings(&self, readings: &[Reading], now: Timestamp) -> Result<(), StoreError>;
+    /// Grows with every change of the readings and of the logins, across processes: a cheap question before each gate.
     async fn readings_revision(&self) -> Result<i64, StoreError>;
+    /// Who the logins are, as far as known; one per subscription.
+    async fn logins(&self) -> Result<Vec<Login>, StoreError>;
+    /// Replaces what is known of these logins.
+    async fn put_logins(&self, logins: &[Login]) -> Result<(), StoreError>;
+    /// What is remembered of the probes of a quota group; `None` = nothing.
+    async fn probe_state(&self, head: &str) -> Result<Option<ProbeState>, StoreError>;
+    async fn put_probe_state(&self, head: &str, state: &ProbeState) -> Result<(), StoreError>;
 }
 
 /// Refuses an end that is none, before anything is written.

@@ -2,7 +2,7 @@
 //! Pure; no I/O. The invariant: two implementations that follow this table answer the same.
 
 use gateway_core::handoff::{Handoff, HandoffState, PAYLOAD_VERSION};
-use gateway_core::usage::Reading;
+use gateway_core::usage::{Reading, merge};
 use jiff::Timestamp;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -47,14 +47,10 @@ pub(super) fn is_settled(state: HandoffState) -> bool {
     )
 }
 
-/// Whether `new` replaces `old` in the registry: the newer observation, and on equal age the better source; unknown age
-/// is older than any. Of two equals the later word counts.
-pub(super) fn replaces(old: &Reading, new: &Reading) -> bool {
-    match new.observed_at.cmp(&old.observed_at) {
-        std::cmp::Ordering::Greater => true,
-        std::cmp::Ordering::Equal => new.source <= old.source,
-        std::cmp::Ordering::Less => false,
-    }
+/// Whether `new` replaces `old` in the registry: it counts at least as much. What is stamped ahead of the clock gives way
+/// to anything sane, or a clock that was set back would keep fresh refusals out for as long as it had been ahead.
+pub(super) fn replaces(old: &Reading, new: &Reading, now: Timestamp) -> bool {
+    merge::compare(new, old, now).is_ge()
 }
 
 /// Whether this version can read the payload.

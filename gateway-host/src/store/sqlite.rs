@@ -21,6 +21,8 @@ use gateway_core::ids::{
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
 use gateway_core::usage::Reading;
+use gateway_core::usage::identity::Login;
+use gateway_core::usage::probe::ProbeState;
 use jiff::Timestamp;
 use providers::Exchange;
 use sqlx::{Sqlite, SqlitePool, Transaction};
@@ -216,11 +218,35 @@ impl Store for SqliteStore {
         usage::readings(self).await.map_err(self.on_read())
     }
 
-    async fn put_readings(&self, readings: &[Reading]) -> Result<(), StoreError> {
-        usage::put(self, readings).await.map_err(self.on_write())
+    async fn readings_since(&self, seq: i64) -> Result<Vec<(i64, Reading)>, StoreError> {
+        usage::since(self, seq).await.map_err(self.on_read())
+    }
+
+    async fn put_readings(&self, readings: &[Reading], now: Timestamp) -> Result<(), StoreError> {
+        let done = usage::put(self, readings, now).await;
+        done.map_err(self.on_write())
     }
 
     async fn readings_revision(&self) -> Result<i64, StoreError> {
         usage::revision(self).await.map_err(self.on_read())
+    }
+
+    async fn logins(&self) -> Result<Vec<Login>, StoreError> {
+        usage::logins(self).await.map_err(self.on_read())
+    }
+
+    async fn put_logins(&self, logins: &[Login]) -> Result<(), StoreError> {
+        let done = usage::put_logins(self, logins).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn probe_state(&self, head: &str) -> Result<Option<ProbeState>, StoreError> {
+        let done = usage::probe_state(self, head).await;
+        done.map_err(self.on_read())
+    }
+
+    async fn put_probe_state(&self, head: &str, state: &ProbeState) -> Result<(), StoreError> {
+        let done = usage::put_probe_state(self, head, state).await;
+        done.map_err(self.on_write())
     }
 }

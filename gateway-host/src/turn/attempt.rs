@@ -188,7 +188,7 @@ async fn apply(
             }
         }
         Event::Usage(usage) => fold.usage = usage,
-        Event::Limit(reading) => fold.limits.push(reading),
+        Event::Limit(reading) => effects.registry.hear(vec![reading], effects.now()),
         Event::Todos(_) | Event::Activity { .. } => {}
     }
     Ok(())
@@ -196,14 +196,13 @@ async fn apply(
 
 async fn ended(
     turn: &mut Turn,
-    mut fold: Fold,
+    fold: Fold,
     end: AttemptEnd,
     effects: &Effects,
 ) -> Result<AttemptEnd, StoreError> {
-    effects
-        .registry
-        .learn(std::mem::take(&mut fold.limits), effects.now())
-        .await;
+    if matches!(end, AttemptEnd::Failed(_)) {
+        effects.registry.settled().await; // what this attempt heard decides where the turn goes next
+    }
     let end = match end {
         AttemptEnd::Answered(answer) => answered(turn, fold, answer, effects).await,
         other => other,
@@ -450,8 +449,6 @@ struct Fold {
     blocks: Vec<(u32, String)>,
     calls: Vec<(String, String, String, usize)>,
     usage: gateway_core::event::TokenUsage,
-    /// Learned when the attempt ends: storing and publishing them would hold up the stream.
-    limits: Vec<gateway_core::usage::Reading>,
 }
 
 impl Fold {

@@ -18,7 +18,6 @@ use gateway_core::message::Inbound;
 use gateway_core::notice;
 use gateway_core::route::{Chain, Route};
 use gateway_core::turn::{AttemptEnd, Outcome};
-use gateway_core::usage::refusal::reading_of_failure;
 use gateway_core::walk::{GiveUp, Step, Walk};
 use providers::{Exchange, Permissions, Stop};
 use tracing::info;
@@ -147,10 +146,10 @@ async fn learn(
     let now = effects.now();
     let route = turn.route(position).cloned();
     if let Some(entry) = turn.chain.entries.get(position) {
-        let mark = reading_of_failure(&entry.slug, entry.route.model.as_str(), failure, now);
+        let model = entry.route.model.as_str();
         effects
             .registry
-            .learn(mark.into_iter().collect(), now)
+            .refused(&entry.slug, model, failure, now)
             .await;
     }
     let Some(route) = route else {

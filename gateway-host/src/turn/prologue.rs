@@ -21,6 +21,7 @@ use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{FactSheet, PrologueAdvice, PrologueFacts, TurnFacts};
 use crate::store::{Lane, SessionRow, StoreError};
+use crate::usage::Evidence;
 
 /// How many exchanges of a conversation a route without sessions is sent at most.
 const HISTORY_EXCHANGES: u32 = 200;
@@ -47,7 +48,7 @@ pub async fn open(
         effects.registry.current(now),
     );
     let (shared, session) = (shared?, session?);
-    let chain = chain_of(&profile, &session, effects);
+    let chain = chain_of(&profile, &session, &evidence, effects);
     let asides = effects.cooling.asides(&chain, now);
     let paid_for = usable(&chain);
     let usable: Vec<bool> = paid_for
@@ -127,9 +128,16 @@ pub async fn open(
     unreachable!("the rounds have no end but a return")
 }
 
-/// The chain of this turn: the route chosen with `/model` first, then the configured order.
-pub fn chain_of(profile: &ProfileSettings, session: &SessionRow, effects: &Effects) -> Chain {
+/// The chain of this turn: the route chosen with `/model` first, then the configured order; each entry with the quota group
+/// of its login, where it shares one.
+pub fn chain_of(
+    profile: &ProfileSettings,
+    session: &SessionRow,
+    evidence: &Evidence,
+    effects: &Effects,
+) -> Chain {
     let mut chain = profile.chain_for(&effects.settings);
+    evidence.group_entries(&mut chain);
     let Some(chosen) = &session.chosen else {
         return chain;
     };
@@ -313,7 +321,7 @@ impl Sheets {
         profile: &gateway_core::ids::ProfileId,
         chain: &Chain,
         usable: &[bool],
-        evidence: &crate::usage::Evidence,
+        evidence: &Evidence,
     ) -> Arc<FactSheet> {
         let mut cache = self.cache.lock();
         let same = |prepared: &&Prepared| {

@@ -18,9 +18,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use crate::http::exchange::{self, Heard, Protocol};
-use crate::http::{conversation, join, judge};
+use crate::http::{conversation, join, judge, key_login};
 use crate::sse::SseEvent;
-use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
+use crate::{AttemptHandle, AttemptRequest, Health, LoginFacts, Permissions, Provider};
 
 /// The version of the API this code speaks.
 const API_VERSION: &str = "2023-06-01";
@@ -77,6 +77,11 @@ impl Provider for AnthropicHttp {
 
     fn check_permissions(&self, _permissions: Permissions) -> Result<(), String> {
         Ok(()) // No tool is ever offered, so every level is kept.
+    }
+
+    async fn login(&self) -> LoginFacts {
+        let key = self.0.key.expose_secret().trim();
+        key_login(&self.0.base_url, Some(key))
     }
 
     async fn health(&self) -> Health {

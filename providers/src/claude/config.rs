@@ -68,6 +68,16 @@ impl ClaudeSettings {
             .or_else(|| Some(PathBuf::from(home()?).join(".claude")))
     }
 
+    /// Where the program keeps who is logged in: inside a folder that was chosen, beside the default one.
+    pub(super) fn account_file(&self) -> Option<PathBuf> {
+        const NAME: &str = ".claude.json";
+        let named = self.env.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        match named.or_else(|| self.chosen_folder()) {
+            Some(folder) => Some(folder.join(NAME)),
+            None => Some(self.folder()?.parent()?.join(NAME)),
+        }
+    }
+
     fn chosen_folder(&self) -> Option<PathBuf> {
         let inherited = || std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
         self.home.clone().or_else(inherited)

@@ -12,6 +12,8 @@ mod command;
 mod config;
 mod failure;
 mod limits;
+mod login;
+mod probe;
 mod sessions;
 pub(crate) mod stream;
 mod todos;
@@ -29,7 +31,9 @@ use self::sessions::Sessions;
 pub use self::stream::{Stream, TurnEnd};
 use crate::environment::billing_variable;
 use crate::process::{Child, ChildSpec, Line};
-use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
+use crate::{
+    AttemptHandle, AttemptRequest, Health, LoginFacts, Permissions, ProbeError, Probed, Provider,
+};
 
 /// The oldest version with every switch this provider relies on (`--restricted`, `--permission-prompts`).
 const OLDEST: [u32; 3] = [2, 1, 332];
@@ -136,6 +140,16 @@ impl Provider for Claude {
     fn check_permissions(&self, permissions: Permissions) -> Result<(), String> {
         let is_root = rustix::process::geteuid().is_root();
         refusal(permissions, is_root, self.0.env.contains_key("IS_SANDBOX"))
+    }
+
+    async fn probe(&self, limit: Duration) -> Result<Probed, ProbeError> {
+        probe::ask(self, limit).await
+    }
+
+    async fn login(&self) -> LoginFacts {
+        let settings = Arc::clone(&self.0);
+        let reading = tokio::task::spawn_blocking(move || login::facts(&settings));
+        reading.await.unwrap_or_default()
     }
 
     async fn health(&self) -> Health {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Exchange;
+use crate::{Exchange, LoginFacts, LoginSubject};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,6 +52,17 @@ pub(crate) fn join(base: &str, path: &str) -> Result<reqwest::Url, String> {
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         _ => Err(format!("`{base}` is not an http or https URL")),
+    }
+}
+
+/// Who an API key is: itself, at the company behind the host of its endpoint.
+pub(crate) fn key_login(base_url: &str, key: Option<&str>) -> LoginFacts {
+    let host = join(base_url, "").ok();
+    let host = host.as_ref().and_then(reqwest::Url::host_str);
+    LoginFacts {
+        upstream: host.map(str::to_owned),
+        subject: key.filter(|key| !key.is_empty()).map(LoginSubject::new),
+        ..LoginFacts::default()
     }
 }
 

@@ -5,7 +5,10 @@
 //! than a burst, for the model asked. Minute budgets pace the same account and are no windows; a refusal's reset is read
 //! from them.
 
+mod probe;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_core::event::{Event, TokenUsage};
@@ -22,7 +25,9 @@ use serde_json::{Value, json};
 use crate::http::exchange::{self, Heard, Protocol};
 use crate::http::{conversation, join, judge};
 use crate::sse::SseEvent;
-use crate::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
+use crate::{
+    AttemptHandle, AttemptRequest, Health, LoginFacts, Permissions, ProbeError, Probed, Provider,
+};
 
 /// What one subscription on an OpenAI-compatible endpoint needs.
 #[derive(Clone)]
@@ -79,6 +84,19 @@ impl Provider for OpenAiHttp {
 
     fn check_permissions(&self, _permissions: Permissions) -> Result<(), String> {
         Ok(()) // No tool is ever offered, so every level is kept.
+    }
+
+    async fn probe(&self, limit: Duration) -> Result<Probed, ProbeError> {
+        match probe::address(&self.0.base_url) {
+            Some(address) => probe::ask(&self.0, address, limit).await,
+            None => Err(ProbeError::Unsupported(
+                "this endpoint documents none".to_owned(),
+            )),
+        }
+    }
+
+    async fn login(&self) -> LoginFacts {
+        probe::login(&self.0)
     }
 
     async fn health(&self) -> Health {

@@ -1,6 +1,8 @@
 //! Readings back into a registry document that others write too: accounts of others stay, members nobody here knows stay,
 //! and a window is touched only by newer evidence.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -19,18 +21,22 @@ pub fn put(document: &mut Value, readings: &[Reading], now: Timestamp) -> bool {
     if !document.is_object() {
         *document = json!({ "schema": SCHEMA, "providers": [] });
     }
+    let mut places = places(document);
     let mut changed = false;
     for reading in readings
         .iter()
         .filter(|reading| reading.observed_at.is_some())
     {
-        changed |= put_one(document, reading, now);
+        changed |= put_one(document, &mut places, reading, now);
     }
     changed
 }
 
-fn put_one(document: &mut Value, reading: &Reading, now: Timestamp) -> bool {
-    let Some(account) = account_of(document, &reading.subscription) else {
+/// Where each account stands: its provider group and its position there, by folded slug.
+type Places = HashMap<String, (usize, usize)>;
+
+fn put_one(document: &mut Value, places: &mut Places, reading: &Reading, now: Timestamp) -> bool {
+    let Some(account) = account_of(document, places, &reading.subscription) else {
         return false;
     };
     let windows = array(account, "windows");
@@ -65,11 +71,16 @@ fn put_one(document: &mut Value, reading: &Reading, now: Timestamp) -> bool {
 /// The account to write to: the one published already, else a new one in our own group.
 fn account_of<'a>(
     document: &'a mut Value,
+    places: &mut Places,
     wanted: &SubscriptionId,
 ) -> Option<&'a mut Map<String, Value>> {
-    let place = match place_of(document, wanted) {
-        Some(place) => place,
-        None => add_account(document, wanted)?,
+    let place = match places.get(wanted.key()) {
+        Some(place) => *place,
+        None => {
+            let place = add_account(document, wanted)?;
+            places.insert(wanted.key().to_owned(), place);
+            place
+        }
     };
     document
         .get_mut("providers")?
@@ -79,16 +90,17 @@ fn account_of<'a>(
         .as_object_mut()
 }
 
-fn place_of(document: &Value, wanted: &SubscriptionId) -> Option<(usize, usize)> {
-    let providers = items(document, "providers").enumerate();
-    providers
-        .flat_map(|(group, provider)| {
-            items(provider, "accounts")
-                .enumerate()
-                .map(move |(at, account)| (group, at, account))
-        })
-        .find(|(_, _, account)| account.is_object() && slug(account).as_ref() == Some(wanted))
-        .map(|(group, at, _)| (group, at))
+/// The first account of each slug, found in one pass: a thousand subscriptions must not cost a million looks.
+fn places(document: &Value) -> Places {
+    let mut places = Places::new();
+    for (group, provider) in items(document, "providers").enumerate() {
+        for (at, account) in items(provider, "accounts").enumerate() {
+            if let Some(slug) = slug(account) {
+                places.entry(slug.key().to_owned()).or_insert((group, at));
+            }
+        }
+    }
+    places
 }
 
 fn add_account(document: &mut Value, wanted: &SubscriptionId) -> Option<(usize, usize)> {

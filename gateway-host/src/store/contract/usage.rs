@@ -1,6 +1,8 @@
 //! The usage registry: which reading stays, and when others are told.
 
 use gateway_core::ids::SubscriptionId;
+use gateway_core::usage::identity::Login;
+use gateway_core::usage::probe::{ProbeEnd, ProbeState};
 use gateway_core::usage::{Reading, ReadingSource, WindowScope, WindowStatus};
 
 use super::Place;
@@ -21,7 +23,8 @@ fn reading(subscription: &str, used: f64, day: Option<i64>, source: ReadingSourc
 }
 
 async fn put(place: &Place, readings: &[Reading]) -> i64 {
-    place.store().await.put_readings(readings).await.unwrap();
+    let store = place.store().await;
+    store.put_readings(readings, at(3)).await.unwrap();
     place.store().await.readings_revision().await.unwrap()
 }
 
@@ -87,5 +90,77 @@ pub(super) async fn the_revision_grows_with_real_changes_only(place: &Place) {
     assert_eq!(
         place.store().await.readings().await.unwrap()[0].used_pct,
         None
+    );
+}
+
+pub(super) async fn what_changed_since_is_read_alone(place: &Place) {
+    use ReadingSource::Event;
+    let (a, b) = (
+        reading("a", 1.0, Some(1), Event),
+        reading("b", 1.0, Some(1), Event),
+    );
+    let first = put(place, &[a.clone(), b.clone()]).await;
+    let newer = reading("a", 2.0, Some(2), Event);
+    let second = put(place, std::slice::from_ref(&newer)).await;
+    let store = place.store().await;
+    let since = async |seq| store.readings_since(seq).await.unwrap();
+    assert_eq!(since(-1).await, [(first, b), (second, newer.clone())]);
+    assert_eq!(since(first).await, [(second, newer)]);
+    assert_eq!(since(second).await, []);
+}
+
+pub(super) async fn what_is_ahead_of_the_clock_gives_way(place: &Place) {
+    use ReadingSource::{Event, Failure};
+    // `put` says that it is day 3: the clock was set back, or was wrong.
+    put(place, &[reading("s", 1.0, Some(9), Event)]).await;
+    put(place, &[reading("s", 2.0, Some(2), Failure)]).await;
+    put(place, &[reading("s", 3.0, Some(8), Event)]).await;
+    let kept = place.store().await.readings().await.unwrap();
+    assert_eq!(kept[0].used_pct, Some(2.0));
+}
+
+pub(super) async fn a_rollout_never_hides_what_decides(place: &Place) {
+    use ReadingSource::{Hub, Rollout};
+    put(place, &[reading("s", 1.0, Some(2), Rollout)]).await;
+    put(place, &[reading("s", 2.0, Some(1), Hub)]).await;
+    put(place, &[reading("s", 3.0, Some(3), Rollout)]).await;
+    let kept = place.store().await.readings().await.unwrap();
+    assert_eq!(kept[0].used_pct, Some(2.0));
+}
+
+pub(super) async fn logins_are_replaced_and_tell_others(place: &Place) {
+    let login = |id: &str, mark: &str| Login {
+        id: SubscriptionId::new(id),
+        upstream: Some("anthropic".to_owned()),
+        account_id: None,
+        fingerprint: Some(mark.to_owned()),
+        email: None,
+        plan: None,
+        metered: false,
+    };
+    let put = async |logins: &[Login]| {
+        let store = place.store().await;
+        store.put_logins(logins).await.unwrap();
+        store.readings_revision().await.unwrap()
+    };
+    let first = put(&[login("b", "1"), login("A", "1")]).await;
+    assert_eq!(put(&[login("b", "1")]).await, first, "nothing new");
+    assert!(put(&[login("b", "2")]).await > first);
+    assert_eq!(
+        place.store().await.logins().await.unwrap(),
+        [login("A", "1"), login("b", "2")]
+    );
+}
+
+pub(super) async fn when_a_surface_may_be_asked_again_is_kept(place: &Place) {
+    assert_eq!(place.store().await.probe_state("g").await.unwrap(), None);
+    let state = ProbeState::default().after(ProbeEnd::Throttled(None), at(1));
+    for state in [ProbeState::default(), state] {
+        let store = place.store().await;
+        store.put_probe_state("g", &state).await.unwrap();
+    }
+    assert_eq!(
+        place.store().await.probe_state("g").await.unwrap(),
+        Some(state)
     );
 }

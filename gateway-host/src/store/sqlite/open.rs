@@ -17,7 +17,14 @@ use super::SqliteStore;
 use super::fault::{Kind, kind_of, way_out};
 
 /// The schema, step by step. A step that was released is never edited: a new one is added.
-const STEPS: &[(i64, &str, &str)] = &[(1, "first", include_str!("../migrations/0001_first.sql"))];
+const STEPS: &[(i64, &str, &str)] = &[
+    (1, "first", include_str!("../migrations/0001_first.sql")),
+    (
+        2,
+        "registry",
+        include_str!("../migrations/0002_registry.sql"),
+    ),
+];
 
 /// How long a write waits for another process's transaction; ours take milliseconds.
 const BUSY: Duration = Duration::from_secs(10);

@@ -5,15 +5,15 @@ use std::path::Path;
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use gateway_core::plan::{EntryVerdict, GateSettings, judge};
 use gateway_core::usage::refusal::reading_of_failure;
-use parking_lot::Mutex as Lock;
 
+use super::super::publish;
 use super::*;
 
 const NOW_S: i64 = 1_789_981_200;
 
 /// The readings of several processes that share a store.
 #[derive(Clone, Default)]
-struct Shared(Arc<Lock<(i64, Vec<Reading>, bool)>>);
+struct Shared(Arc<Lock<(i64, Vec<Reading>, bool)>>, Arc<Lock<Vec<Login>>>);
 
 impl Shared {
     fn fail(&self, failing: bool) {
@@ -30,12 +30,26 @@ impl Shared {
 
 #[async_trait]
 impl Ledger for Shared {
-    async fn readings(&self) -> Result<Vec<Reading>, StoreError> {
+    async fn since(&self, revision: i64) -> Result<Vec<(i64, Reading)>, StoreError> {
         self.healthy()?;
-        Ok(self.0.lock().1.clone())
+        let held = self.0.lock();
+        let changed = held.1.iter().filter(|_| held.0 > revision);
+        Ok(changed.map(|reading| (held.0, reading.clone())).collect())
     }
 
-    async fn put(&self, readings: &[Reading]) -> Result<(), StoreError> {
+    async fn logins(&self) -> Result<Vec<Login>, StoreError> {
+        self.healthy()?;
+        Ok(self.1.lock().clone())
+    }
+
+    async fn put_logins(&self, logins: &[Login]) -> Result<(), StoreError> {
+        self.healthy()?;
+        *self.1.lock() = logins.to_vec();
+        self.0.lock().0 += 1;
+        Ok(())
+    }
+
+    async fn put(&self, readings: &[Reading], _now: Timestamp) -> Result<(), StoreError> {
         self.healthy()?;
         let mut held = self.0.lock();
         let all = held
@@ -82,7 +96,7 @@ impl Place {
     /// One process of the root.
     fn registry(&self) -> Registry {
         let snapshot = Snapshot::at(publish::place(&self.root()));
-        Registry::over(self.root(), snapshot, Box::new(self.shared.clone()))
+        Registry::over(self.root(), snapshot, Arc::new(self.shared.clone()))
     }
 
     fn write(&self, text: &str) {
@@ -267,11 +281,208 @@ async fn somebody_elses_snapshot_is_read_and_never_written() {
     let registry = Registry::over(
         place.root(),
         Snapshot::at(&theirs),
-        Box::new(place.shared.clone()),
+        Arc::new(place.shared.clone()),
     );
     registry
         .learn(vec![refusal("a", "m", None, FailureScope::Account)], now())
         .await;
     assert!(is_spent(&*registry.current(now()).await, "a", "m", now()));
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), text);
+}
+
+fn event(slug: &str, window: &str, used: f64) -> Reading {
+    Reading {
+        subscription: slug.into(),
+        window: window.to_owned(),
+        scope: None,
+        used_pct: Some(used),
+        status: WindowStatus::Allowed,
+        resets_at: Some(at(7_200)),
+        duration_mins: None,
+        observed_at: Some(now()),
+        source: ReadingSource::Event,
+    }
+}
+
+fn login(slug: &str, account: &str) -> Login {
+    Login {
+        id: slug.into(),
+        upstream: Some("anthropic".into()),
+        account_id: Some(account.into()),
+        fingerprint: None,
+        email: None,
+        plan: None,
+        metered: false,
+    }
+}
+
+#[tokio::test]
+async fn what_is_heard_is_one_batch_and_a_refusal_takes_it_along() {
+    let place = Place::new();
+    let registry = place.registry();
+    for used in 0..500 {
+        registry.hear(vec![event("a", "five_hour", f64::from(used % 100))], now());
+    }
+    let mut refused = event("b", "five_hour", 100.0);
+    refused.status = WindowStatus::Rejected;
+    registry.hear(vec![refused], now());
+    registry.settled().await;
+    let known = place.registry().current(now()).await;
+    assert_eq!(known.readings.len(), 2);
+    assert!(is_spent(&known, "b", "m", now()));
+    assert!(
+        place.shared.0.lock().0 <= 2,
+        "a handful of transactions for 501 readings: {}",
+        place.shared.0.lock().0
+    );
+    registry.settled().await; // nothing waits: it returns at once
+}
+
+#[tokio::test]
+async fn a_registry_that_goes_away_still_writes_what_it_heard() {
+    let place = Place::new();
+    place
+        .registry()
+        .hear(vec![event("a", "five_hour", 1.0)], now());
+    let reader = place.registry();
+    let seen = async {
+        while reader.current(now()).await.readings.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), seen)
+        .await
+        .expect("it is written");
+}
+
+#[tokio::test]
+async fn a_refusal_the_store_did_not_take_counts_here_and_is_offered_again() {
+    let place = Place::new();
+    let theirs = place.dir.path().join("theirs.json");
+    // Its own publications are not read back here: what it knows, it knows by itself.
+    let registry = Registry::over(
+        place.root(),
+        Snapshot::at(&theirs),
+        Arc::new(place.shared.clone()),
+    );
+    registry.current(now()).await;
+    place.shared.fail(true);
+    registry
+        .learn(vec![refusal("a", "m", None, FailureScope::Account)], now())
+        .await;
+    assert!(is_spent(&*registry.current(now()).await, "a", "m", now()));
+    place.shared.fail(false);
+    registry
+        .learn(vec![event("b", "five_hour", 1.0)], now())
+        .await;
+    assert_eq!(place.shared.0.lock().1.len(), 2, "both are stored now");
+    assert!(is_spent(&*registry.current(now()).await, "a", "m", now()));
+}
+
+#[tokio::test]
+async fn every_login_of_a_spent_allowance_is_spent_and_an_answer_on_one_clears_all() {
+    let place = Place::new();
+    let registry = place.registry();
+    registry
+        .introduce(&[login("a", "one"), login("B", "one"), login("c", "other")])
+        .await;
+    let failure = Failure::new(FailureKind::RateLimit, FailureScope::Account, "x")
+        .retry_at(Some(at(7_200)))
+        .window(Some("five_hour".to_owned()));
+    registry.refused(&"a".into(), "m", &failure, now()).await;
+    let other = place.registry();
+    let known = other.current(at(1)).await;
+    let spent = |known: &Evidence| ["a", "b", "c"].map(|slug| is_spent(known, slug, "m", at(1)));
+    assert_eq!(spent(&known), [true, true, false]);
+    assert_eq!(known.group(&"a".into()), known.group(&"B".into()));
+    assert_eq!(known.group(&"c".into()), None);
+    other.answered(&"b".into(), "m", at(1)).await;
+    assert_eq!(
+        spent(&*registry.current(at(2)).await),
+        [false, false, false]
+    );
+}
+
+#[tokio::test]
+async fn a_probe_that_shows_room_clears_a_refusal_that_named_no_window() {
+    let place = Place::new();
+    let registry = place.registry();
+    let failure =
+        Failure::new(FailureKind::RateLimit, FailureScope::Account, "x").retry_at(Some(at(7_200)));
+    registry.refused(&"a".into(), "m", &failure, now()).await;
+    assert!(is_spent(&*registry.current(at(1)).await, "a", "m", at(1)));
+    let mut fresh = event("a", "five_hour", 3.0);
+    fresh.observed_at = Some(at(60));
+    registry
+        .learn_probed(&"a".into(), vec![fresh], at(60))
+        .await;
+    assert!(!is_spent(
+        &*registry.current(at(60)).await,
+        "a",
+        "m",
+        at(60)
+    ));
+}
+
+/// Somebody rewrites the file in place, byte by byte as it were, while it is read: nothing breaks, and what was known once
+/// is never forgotten for an empty registry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_being_rewritten_while_read_is_never_an_empty_registry() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let place = Place::new();
+    let account = |n: usize, used: usize| {
+        format!(
+            r#"{{"provider_slug":"s{n}","observed_at":{NOW_S},"windows":[{{"key":"five_hour","pct":{used},"resets_at":{}}}]}}"#,
+            NOW_S + 7_200
+        )
+    };
+    let text = move |used: usize| {
+        let accounts: Vec<_> = (0..50).map(|n| account(n, used % 90)).collect();
+        format!(
+            r#"{{"schema":6,"providers":[{{"accounts":[{}]}}]}}"#,
+            accounts.join(",")
+        )
+    };
+    place.write(&text(0));
+    let registry = place.registry();
+    assert_eq!(registry.current(now()).await.readings.len(), 50);
+    let (path, done) = (
+        publish::place(&place.root()),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let writer = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            let mut used = 0;
+            while !done.load(Ordering::Relaxed) {
+                used += 1;
+                let mut file = File::create(&path).unwrap(); // truncates: a reader finds it empty
+                for piece in text(used).as_bytes().chunks(97) {
+                    file.write_all(piece).unwrap();
+                }
+            }
+            used
+        }
+    });
+    let mut looks = 0;
+    let started = std::time::Instant::now();
+    while started.elapsed() < std::time::Duration::from_secs(2) {
+        let known = registry.current(now()).await;
+        assert_eq!(
+            known.readings.len(),
+            50,
+            "after {looks} looks: {:?}",
+            known.fault
+        );
+        looks += 1;
+    }
+    done.store(true, Ordering::Relaxed);
+    let written = writer.join().unwrap();
+    assert!(
+        looks > 10 && written > 10,
+        "{looks} looks, {written} writings"
+    );
+    let settled = registry.current(now()).await;
+    assert_eq!(settled.fault, None, "once it rests it is read whole");
+    assert_eq!(settled.readings[0].used_pct, Some((written % 90) as f64));
 }
