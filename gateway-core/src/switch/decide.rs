@@ -6,6 +6,7 @@
 //! may only move, for free, to a place with clearly more room; everything else lets the turn run.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::caps::{self, CAP_PERIOD_MS};
 use super::eligibility::{Candidates, Purpose, Rejection};
@@ -54,7 +55,8 @@ pub enum ProceedReason {
 }
 
 /// Why the work moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SwitchReason {
     Exhausted,
     Predicted,
@@ -63,7 +65,8 @@ pub enum SwitchReason {
 }
 
 /// Why the work waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitReason {
     ResetImminent,
     NoCandidate,
@@ -74,7 +77,8 @@ pub enum WaitReason {
 }
 
 /// Why the work is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HoldReason {
     ResetUnknown,
     Cap,

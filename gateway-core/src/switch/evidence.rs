@@ -145,12 +145,19 @@ impl<'f> Board<'f> {
             .filter(|seen| applies(seen.reach, selection))
             .copied()
             .collect();
-        seen.sort_by(order);
+        seen.sort_by(|a, b| order(a, b).then_with(|| self.by_age(a.reading, b.reading)));
         seen.chunk_by(|a, b| order(a, b) == Ordering::Equal)
             .map(|readings| Window {
                 readings: readings.to_vec(),
             })
             .collect()
+    }
+
+    /// Orders a window's readings, whatever the order in which they came; the last one counts.
+    fn by_age(&self, a: &Reading, b: &Reading) -> Ordering {
+        merge::compare(a, b, self.now)
+            .then_with(|| a.resets_at.cmp(&b.resets_at))
+            .then_with(|| (a.status as u8).cmp(&(b.status as u8)))
     }
 
     /// Any reading's still coming reset for a window's id, whatever its age and whether or not the window limits the
@@ -171,7 +178,7 @@ impl<'f> Board<'f> {
     }
 
     fn look(&self, window: &Window<'f>) -> Option<Look<'f>> {
-        let newest = window.newest(self.now)?;
+        let newest = window.newest()?;
         Some(Look {
             contradicted: self.is_contradicted(window),
             cycle: window.cycle(),
@@ -182,7 +189,7 @@ impl<'f> Board<'f> {
     /// What a window says of a refused turn: its fullest fresh reading of the cycle that still runs. A rosier copy cannot
     /// explain a refusal away (note N13).
     pub fn fullest(&self, window: &Window<'f>) -> Option<Look<'f>> {
-        let newest = window.newest(self.now)?;
+        let newest = window.newest()?;
         let looks = window.readings.iter().map(|seen| {
             let is_newest = std::ptr::eq(seen.reading, newest);
             self.look_at(seen.reading, is_newest)
@@ -202,7 +209,7 @@ impl<'f> Board<'f> {
 
     fn newest_reset(&self, readings: impl Iterator<Item = &'f Reading>) -> Option<Timestamp> {
         let coming = readings.filter(|reading| self.reset(reading).is_some_and(|at| at > self.now));
-        let newest = coming.max_by(|a, b| merge::compare(a, b, self.now))?;
+        let newest = coming.max_by(|a, b| self.by_age(a, b))?;
         self.reset(newest)
     }
 
@@ -280,6 +287,7 @@ impl<'f> Board<'f> {
 
 /// One window of a quota group, as everybody who looked at it saw it.
 pub struct Window<'f> {
+    /// Never empty; the last one counts.
     readings: Vec<Seen<'f>>,
 }
 
@@ -297,16 +305,16 @@ impl<'f> Window<'f> {
         first.is_some_and(|seen| order_of(seen.reach, reach) == Ordering::Equal)
     }
 
-    fn newest(&self, now: Timestamp) -> Option<&'f Reading> {
-        let readings = self.readings.iter().map(|seen| seen.reading);
-        readings.max_by(|a, b| merge::compare(a, b, now))
+    fn newest(&self) -> Option<&'f Reading> {
+        self.readings.last().map(|seen| seen.reading)
     }
 
-    /// The length any of its readings states.
+    /// By the length its newest readings state.
     pub fn cycle(&self) -> Cycle {
         let mins = self
             .readings
             .iter()
+            .rev()
             .find_map(|seen| seen.reading.duration_mins);
         Cycle::of(self.id(), mins)
     }

@@ -1,6 +1,7 @@
 //! Everything a decision looks at, gathered by whoever asks. `None` is unknown everywhere.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 use crate::ids::SubscriptionId;
@@ -144,7 +145,7 @@ pub struct Reservation {
 }
 
 /// What a provider said of a limit: with a refusal that ended a turn, or while one runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitReport {
     /// `None` = it named no window.
     pub window: Option<String>,
@@ -175,7 +176,8 @@ impl Default for LimitReport {
 }
 
 /// What kind of failure ended a turn, as far as routing cares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LimitClass {
     #[default]
     UsageLimit,

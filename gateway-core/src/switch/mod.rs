@@ -14,9 +14,15 @@ pub mod decide;
 pub mod eligibility;
 pub mod evidence;
 pub mod facts;
+pub mod machine;
 pub mod recovery;
 pub mod settings;
 pub mod wait;
+
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+mod testing;
 
 pub use decide::{Decision, Verdict};
 pub use eligibility::{RejectReason, Rejection};
