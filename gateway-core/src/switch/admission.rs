@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::decide::is_paid;
 use super::eligibility::{
-    Candidates, Purpose, RejectReason, Rejection, Room, cooling_ends_in, fits_the_work, may_spend,
-    usable,
+    Candidates, Purpose, RejectReason, Rejection, cooling_ends_in, fits_the_work, may_spend, usable,
 };
 use super::evidence::Board;
 use super::facts::Facts;
+use super::room::Room;
 use super::wait;
 
 /// What is known of the child that wants to start.

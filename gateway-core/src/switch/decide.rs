@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::caps::{self, CAP_PERIOD_MS};
 use super::eligibility::{Candidates, Purpose, Rejection};
-use super::evidence::{Board, Look};
+use super::evidence::Board;
 use super::facts::{Facts, LimitClass, LimitReport, Selection, ThreadStatus};
+use super::look::Look;
 use super::wait::{self, Outage, Spent};
 use crate::usage::WindowStatus;
 use crate::usage::blocking::{self, TOLERANCE};

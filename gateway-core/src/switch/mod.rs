@@ -14,8 +14,10 @@ pub mod decide;
 pub mod eligibility;
 pub mod evidence;
 pub mod facts;
+pub mod look;
 pub mod machine;
 pub mod recovery;
+pub mod room;
 pub mod settings;
 pub mod wait;
 

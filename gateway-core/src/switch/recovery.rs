@@ -4,8 +4,9 @@
 use jiff::Timestamp;
 
 use super::eligibility::{RejectReason, usable};
-use super::evidence::{Board, Look};
+use super::evidence::Board;
 use super::facts::{Facts, Selection, ThreadStatus};
+use super::look::Look;
 use super::wait;
 use crate::ids::SubscriptionId;
 
@@ -119,6 +120,3 @@ pub fn switch_back(
         },
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,8 +6,9 @@
 
 use jiff::Timestamp;
 
-use super::evidence::{Board, Cycle, Look, Window};
+use super::evidence::Board;
 use super::facts::{LimitReport, Selection};
+use super::look::{self, Cycle, Look, Window};
 use crate::plan::ScopeView;
 use crate::usage::blocking::TOLERANCE;
 use crate::usage::scope::{self, Reach};
@@ -204,12 +205,12 @@ pub fn concerns(report: &LimitReport, source: &Selection) -> bool {
         let scope = report.scope.as_ref();
         return scope.is_none_or(|scope| {
             let reach = scope::reach("", scope::view(Some(scope)));
-            super::evidence::applies(reach, source)
+            look::applies(reach, source)
         });
     };
     let reach = match &report.scope {
         Some(scope) => scope::reach(window, scope::view(Some(scope))),
         None => scope::reach(window, ScopeView::Unstated),
     };
-    reach != Reach::Spend && super::evidence::applies(reach, source)
+    reach != Reach::Spend && look::applies(reach, source)
 }

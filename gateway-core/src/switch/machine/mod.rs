@@ -6,7 +6,10 @@
 //! event of an older run changes nothing; the same event twice is the same as once. Ids of switches and continuations are made
 //! of the episode and the attempt, so whoever acts on an effect twice acts once.
 
+mod deciding;
+mod running;
 mod step;
+mod waiting;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
