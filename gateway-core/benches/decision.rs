@@ -22,17 +22,21 @@ fn at(seconds: i64) -> Option<Timestamp> {
 }
 
 fn login(at: usize) -> LoginState {
+    let (company, provider) = match at % 2 {
+        0 => ("anthropic", "claude"),
+        _ => ("openai", "codex"),
+    };
     LoginState {
         login: Login {
             id: name(at).as_str().into(),
-            upstream: Some(["anthropic", "openai"][at % 2].to_owned()),
+            upstream: Some(company.to_owned()),
             account_id: Some(format!("account-{at}")),
             fingerprint: None,
             email: Some(format!("person-{at}@example.com")),
             plan: None,
             metered: false,
         },
-        provider: ["claude", "codex"][at % 2].to_owned(),
+        provider: provider.to_owned(),
         enabled: true,
         installed: true,
         authenticated: true,

@@ -150,8 +150,6 @@ impl<'f> Board<'f> {
     /// Orders a window's readings, whatever the order in which they came; the last one counts.
     fn by_age(&self, a: &Reading, b: &Reading) -> Ordering {
         merge::compare(a, b, self.now)
-            .then_with(|| a.resets_at.cmp(&b.resets_at))
-            .then_with(|| (a.status as u8).cmp(&(b.status as u8)))
     }
 
     /// Any reading's still coming reset for a window's id, whatever its age and whether or not the window limits the

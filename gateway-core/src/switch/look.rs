@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::facts::Selection;
 use crate::usage::blocking::TOLERANCE;
 use crate::usage::scope::{self, Reach};
-use crate::usage::{Reading, WindowStatus};
+use crate::usage::{Reading, WindowKind, WindowStatus};
 
 /// A reading with what it limits.
 #[derive(Clone, Copy)]
@@ -103,14 +103,11 @@ impl Cycle {
     /// By the stated length, else by the id. Codex calls its windows `primary` and `secondary`; where it states no length they
     /// are the session and the week.
     pub fn of(window: &str, duration_mins: Option<u32>) -> Self {
-        match duration_mins {
-            Some(43_200..) => Self::Monthly,
-            Some(10_080..) => Self::Weekly,
-            Some(1..) => Self::Session,
-            _ if window.contains("month") => Self::Monthly,
-            _ if window.contains("seven_day") || window.contains("week") => Self::Weekly,
-            _ if window == "secondary" => Self::Weekly,
-            _ => Self::Session,
+        match WindowKind::of(window, duration_mins) {
+            WindowKind::Monthly => Self::Monthly,
+            WindowKind::Weekly => Self::Weekly,
+            WindowKind::Other if window == "secondary" => Self::Weekly,
+            WindowKind::Session | WindowKind::Other => Self::Session,
         }
     }
 }

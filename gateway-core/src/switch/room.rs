@@ -8,10 +8,7 @@ use super::evidence::Board;
 use super::facts::{Class, LoginState, Selection};
 use super::look::Look;
 use crate::usage::burn::{is_above, projected};
-
-/// A window without a reset admits only on a reading this young, in milliseconds, and only up to this share used.
-const RESETLESS_MS: i64 = 120_000;
-const RESETLESS_USED: f64 = 95.0;
+use crate::usage::freshness::{RESETLESS_MS, RESETLESS_USED};
 
 /// The room a subscription's windows prove, for one class of work.
 pub struct Room<'f> {

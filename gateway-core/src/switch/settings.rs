@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::ids::SubscriptionId;
 use crate::spend::{SpendCaps, Usd};
+use crate::usage::freshness::FRESH_MS;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -98,7 +99,7 @@ impl Default for Settings {
             enabled: false,
             auto_resume: false,
             order: ChainOrder::Tiered,
-            fresh_max_ms: 10 * MINUTE_MS,
+            fresh_max_ms: FRESH_MS,
             wait_within_ms: 10 * MINUTE_MS,
             paid_wait_within_ms: 60 * MINUTE_MS,
             weekly_nearly_gone_pct: 95.0,

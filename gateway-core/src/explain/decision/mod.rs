@@ -5,7 +5,7 @@ mod facts;
 mod words;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::words::{Said, Words};
 use super::scenario::{self, flag, number};
@@ -146,30 +146,37 @@ fn render(
     let target = entry
         .or(asked_for)
         .or(said.selection.filter(|_| said.switches()));
-    let mut verdict = json!({
-        "id": scenario.get("id"),
-        "decision": said.decision,
-        "reason": said.reason,
-        "target": target.map(|entry| entry.subscription.as_str()),
-        "target_model": target.and_then(|entry| entry.model.as_deref()),
-        "until": said.until,
-    });
+    let mut verdict = Map::new();
+    let mut say = |member: &str, value: Value| drop(verdict.insert(member.to_owned(), value));
+    say("id", json!(scenario.get("id")));
+    say("decision", json!(said.decision));
+    say("reason", json!(said.reason));
+    say(
+        "target",
+        json!(target.map(|entry| entry.subscription.as_str())),
+    );
+    say(
+        "target_model",
+        json!(target.and_then(|entry| entry.model.as_deref())),
+    );
+    say("until", json!(said.until));
     if let Some(rejected) = rejected {
-        let one = |rejection: &Rejection| {
-            json!({
-                "subscription": rejection.subscription.as_str(),
-                "reason": rejection.reason.word(),
-            })
-        };
-        verdict["rejected"] = rejected.iter().map(one).collect();
+        say("rejected", rejected.iter().map(rejection).collect());
     }
     if let Some(tokens) = said.budget_tokens {
-        verdict["budget_tokens"] = json!(tokens);
+        say("budget_tokens", json!(tokens));
     }
     if let Some(warning) = said.warning {
-        verdict["warning"] = json!(warning);
+        say("warning", json!(warning));
     }
-    verdict
+    Value::Object(verdict)
+}
+
+fn rejection(rejection: &Rejection) -> Value {
+    json!({
+        "subscription": rejection.subscription.as_str(),
+        "reason": rejection.reason.word(),
+    })
 }
 
 #[cfg(test)]

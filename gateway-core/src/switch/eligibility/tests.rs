@@ -55,7 +55,8 @@ fn the_first_failing_test_names_the_reason() {
         reading("codex", "out", 100.0),
         reading("codex", "full", 95.1),
     ];
-    let mends: [(RejectReason, fn(&mut Facts)); 13] = [
+    type Mend = (RejectReason, fn(&mut Facts));
+    let mends: [Mend; 13] = [
         (Disabled, |facts| facts.logins[1].enabled = true),
         (NotInstalled, |facts| facts.logins[1].installed = true),
         (Unauthenticated, |facts| {

@@ -158,7 +158,7 @@ fn event(
         22 => Event::SwitchBack {
             command: format!("u{count}"),
         },
-        23 => Event::Paused(count % 2 == 0),
+        23 => Event::Paused(count.is_multiple_of(2)),
         24 => Event::Selected {
             place: place("codex", "gpt"),
         },
