@@ -2,7 +2,7 @@
 //! what is proven to be one ([`QuotaGroups`]); a switch needs more: proof that the other login is *another* quota, or the
 //! work would move to the allowance it just ran out of under another name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::identity::{Login, QuotaGroups};
 
@@ -96,9 +96,16 @@ fn are_apart(a: &[&str], b: &[&str]) -> bool {
     !a.is_empty() && !b.is_empty() && !meet(a, b)
 }
 
+/// Whether they have a key in common. Groups are small; large ones are looked up instead of compared one by one.
 fn meet(a: &[&str], b: &[&str]) -> bool {
-    a.iter()
-        .any(|one| b.iter().any(|two| folded(one).eq(folded(two))))
+    const FEW: usize = 64;
+    if a.len().saturating_mul(b.len()) <= FEW {
+        return a
+            .iter()
+            .any(|one| b.iter().any(|two| folded(one).eq(folded(two))));
+    }
+    let known: HashSet<String> = a.iter().map(|one| one.to_lowercase()).collect();
+    b.iter().any(|two| known.contains(&two.to_lowercase()))
 }
 
 /// Logins of hubs by their mail address. A hub lists what it has by mail; two entries with one mail and nothing else may be
@@ -231,6 +238,18 @@ mod tests {
                 "{a} / {b} / {twin}"
             );
         }
+    }
+
+    #[test]
+    fn large_groups_compare_as_small_ones_do() {
+        let names: Vec<String> = (0..100).map(|at| format!("P{at}")).collect();
+        let lower: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+        let (names, lower): (Vec<&str>, Vec<&str>) = (
+            names.iter().map(String::as_str).collect(),
+            lower.iter().map(String::as_str).collect(),
+        );
+        assert!(meet(&names, &lower[99..]) && meet(&lower[..2], &names));
+        assert!(!meet(&names[..50], &lower[50..]));
     }
 
     #[test]
