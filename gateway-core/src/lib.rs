@@ -15,6 +15,8 @@ pub mod message;
 pub mod notice;
 pub mod plan;
 pub mod route;
+pub mod spend;
+pub mod switch;
 pub mod turn;
 pub mod usage;
 pub mod walk;

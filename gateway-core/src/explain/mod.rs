@@ -1,6 +1,7 @@
 //! `baton explain`: pure functions over JSON lines, one line out per line in whatever comes in. Only the line counts: no
-//! clock, no file, no network. What is not built yet and what cannot be understood is answered with `{id, error}`.
+//! clock, no file, no network. What cannot be understood is answered with `{id, error}`.
 
+mod decision;
 mod failure;
 mod gate;
 mod scenario;
@@ -10,20 +11,9 @@ use serde_json::{Value, json};
 
 use crate::usage::lenient;
 
-/// Decision triggers of the contract that other parts of the product will answer.
-const LATER_TRIGGERS: [&str; 7] = [
-    "pre_turn",
-    "limit_failure",
-    "mid_turn_event",
-    "delegate",
-    "reset_check",
-    "switch_back",
-    "handoff",
-];
-
 /// Answers one line of `baton explain decision`; `false` = the answer is an error.
 pub fn decision_line(line: &str) -> (String, bool) {
-    answer(line, decision)
+    answer(line, decide)
 }
 
 /// Answers one line of `baton explain failure`.
@@ -36,11 +26,11 @@ pub fn usage_line(line: &str) -> (String, bool) {
     answer(line, usage::verdict)
 }
 
-fn answer(line: &str, decide: impl Fn(&Value) -> Result<Value, String>) -> (String, bool) {
+fn answer(line: &str, explain: impl Fn(&Value) -> Result<Value, String>) -> (String, bool) {
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
     match understand(line).and_then(|scenario| {
         let id = scenario.get("id").cloned().filter(Value::is_string);
-        decide(&scenario).map_err(|error| (id.unwrap_or(Value::Null), error))
+        explain(&scenario).map_err(|error| (id.unwrap_or(Value::Null), error))
     }) {
         Ok(verdict) => (verdict.to_string(), true),
         Err((id, error)) => (json!({ "id": id, "error": error }).to_string(), false),
@@ -61,17 +51,15 @@ fn understand(line: &str) -> Result<Value, (Value, String)> {
     }
 }
 
-fn decision(scenario: &Value) -> Result<Value, String> {
+fn decide(scenario: &Value) -> Result<Value, String> {
     if !scenario.get("id").is_some_and(Value::is_string) {
         return Err("`id` is missing or not a string".to_owned());
     }
     let trigger = scenario.get("trigger").and_then(Value::as_str);
     match trigger.map(str::trim) {
         Some("gate") => gate::verdict(scenario),
-        Some(later) if LATER_TRIGGERS.contains(&later) => Err(format!(
-            "not yet: trigger `{later}` is answered by a later version"
-        )),
-        Some(other) => Err(format!("unknown trigger `{}`", shorten(other))),
+        Some(trigger) => decision::verdict(trigger, scenario)
+            .unwrap_or_else(|| Err(format!("unknown trigger `{}`", shorten(trigger)))),
         None => Err("`trigger` is missing or not a string".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of a scenario that the gate looks at, read tolerantly: a member of a wrong type counts as absent.
+//! The parts of a scenario that every trigger looks at, read tolerantly: a member of a wrong type counts as absent.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -55,6 +55,32 @@ pub(super) fn settings(scenario: &Value) -> GateSettings {
     }
 }
 
+/// A finite number, also written as text.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+/// A length in minutes; one below a minute was not given.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "at least 1, and a float cast saturates"
+)]
+pub(super) fn minutes(value: &Value) -> Option<u32> {
+    let minutes = number(value).filter(|minutes| *minutes >= 1.0)?;
+    Some(minutes as u32)
+}
+
+/// A flag; only `true` sets it.
+pub(super) fn flag(value: &Value, member: &str) -> bool {
+    value.get(member).and_then(Value::as_bool) == Some(true)
+}
+
 /// A non-blank text member, trimmed.
 pub(super) fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
     let text = value.get(member)?.as_str()?.trim();
@@ -104,13 +130,13 @@ fn reading(value: &Value) -> Option<Reading> {
         used_pct: value.get("used_pct").and_then(percent),
         status: blocking::status(text(value, "status").unwrap_or_default()),
         resets_at: value.get("resets_at").and_then(instant),
-        duration_mins: None,
+        duration_mins: value.get("duration_mins").and_then(minutes),
         observed_at: value.get("observed_at").and_then(instant),
         source,
     })
 }
 
-fn login(value: &Value) -> Option<Login> {
+pub(super) fn login(value: &Value) -> Option<Login> {
     let provider = text(value, "provider").map(str::to_lowercase);
     let identity = value.get("identity").unwrap_or(&Value::Null);
     let key = |member: &str| text(identity, member).map(str::to_owned);
@@ -142,6 +168,6 @@ fn default_upstream(provider: &str) -> Option<String> {
     clippy::cast_possible_truncation,
     reason = "a float cast saturates, and the gate compares with saturating arithmetic"
 )]
-fn milliseconds(seconds: f64) -> i64 {
+pub(super) fn milliseconds(seconds: f64) -> i64 {
     (seconds * 1_000.0).round() as i64
 }

@@ -2,6 +2,7 @@
 //! script to replay.
 
 pub mod assemble;
+pub mod carriage;
 pub mod cut;
 pub mod merge;
 pub mod name;

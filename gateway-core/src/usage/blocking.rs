@@ -5,7 +5,7 @@ use super::WindowStatus;
 use crate::plan::{GateSettings, WindowView};
 
 /// Percentages are floats: 99.9999999999 is a hundred.
-const TOLERANCE: f64 = 1e-9;
+pub const TOLERANCE: f64 = 1e-9;
 /// How far ahead of our clock a stamp may be: two machines never quite agree.
 pub const MAX_AHEAD_MS: i64 = 60_000;
 /// A reset further away than this is not believed: no window is longer than a year.

@@ -2,9 +2,11 @@
 //! `None` is unknown everywhere, never zero and never "no such window".
 
 pub mod blocking;
+pub mod burn;
 pub mod freshness;
 pub mod identity;
 pub mod instant;
+pub mod kinship;
 pub mod lenient;
 pub mod merge;
 pub mod portal;
