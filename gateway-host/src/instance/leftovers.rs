@@ -14,8 +14,16 @@ use uuid::Uuid;
 
 /// The variable that carries the id of the gateway a program belongs to.
 pub const MARK: &str = "BATON_INSTANCE";
-/// Looks at the process table: a process that is forking can be missed once.
+/// Looks at the process table: a process that is forking can be missed once, and one that is just starting a program has
+/// an empty environment for a moment.
 const ROUNDS: usize = 5;
+
+/// What one look brought.
+struct Look {
+    ended: usize,
+    /// Somebody's environment was empty, which may be for a moment only.
+    again: bool,
+}
 
 /// Kills every process that belongs to this gateway, which must be dead; returns how many were found. Blocks: it reads
 /// the process table.
@@ -26,9 +34,10 @@ pub fn end(owner: &str) -> usize {
     let mark = OsString::from(format!("{MARK}={owner}")).into_vec();
     let mut ended = 0;
     for _ in 0..ROUNDS {
-        match kill_marked(&mark) {
-            0 => break,
-            found => ended += found,
+        let look = kill_marked(&mark);
+        ended += look.ended;
+        if look.ended == 0 && !look.again {
+            break;
         }
     }
     if ended > 0 {
@@ -42,20 +51,13 @@ pub fn end(owner: &str) -> usize {
 }
 
 #[cfg(target_os = "linux")]
-fn kill_marked(mark: &[u8]) -> usize {
+fn kill_marked(mark: &[u8]) -> Look {
     use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
     let pid_of = |name: OsString| Pid::from_raw(name.to_str()?.parse().ok()?);
-    let kill = |pid: Pid| {
-        // The handle comes first: whatever is read and killed through it is one and the same process.
-        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
-        let marked = environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == mark);
-        marked
-            .then(|| pidfd_send_signal(&handle, Signal::KILL).ok())
-            .flatten()
+    let mut look = Look {
+        ended: 0,
+        again: false,
     };
     let processes = std::fs::read_dir("/proc")
         .into_iter()
@@ -64,12 +66,35 @@ fn kill_marked(mark: &[u8]) -> usize {
     let others = processes
         .filter_map(|process| pid_of(process.file_name()))
         .filter(|pid| *pid != getpid());
-    others.filter_map(kill).count()
+    for pid in others {
+        // The handle comes first: whatever is read and killed through it is one and the same process.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        let folder = format!("/proc/{}", pid.as_raw_nonzero());
+        let Ok(environment) = std::fs::read(format!("{folder}/environ")) else {
+            continue;
+        };
+        if environment.is_empty() {
+            // Threads of the kernel and the dead have none for ever, and no program either.
+            look.again |= std::fs::read_link(format!("{folder}/exe")).is_ok();
+        }
+        let marked = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark);
+        if marked && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
+            look.ended += 1;
+        }
+    }
+    look
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kill_marked(_mark: &[u8]) -> usize {
-    0
+fn kill_marked(_mark: &[u8]) -> Look {
+    Look {
+        ended: 0,
+        again: false,
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

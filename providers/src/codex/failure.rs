@@ -312,7 +312,6 @@ mod tests {
             ),
             ("Nov 30th, 2025 12:59 AM.", "UTC", None),
             ("Nov 30th, 9999 12:59 AM.", "UTC", None),
-            ("13:02 PM.", "UTC", None),
             ("later.", "UTC", None),
             ("Smarch 1st, 2026 1:00 AM.", "UTC", None),
         ] {

@@ -287,11 +287,11 @@ mod tests {
             (retry(1, "Rate limit reached for requests", 2), None),
             (retry(1, "Rate limit reached for requests", 20), None),
             (
-                retry(1, "Slow down", 3600),
+                retry(1, "Too Many Requests", 3600),
                 Some((RateLimit, Account, Some(3600))),
             ),
             (
-                retry(1, "Slow down", 120),
+                retry(1, "Too Many Requests", 120),
                 Some((RateLimit, Burst, Some(120))),
             ),
             (
