@@ -4,6 +4,7 @@
 //! it ask for the gateway's address there. Then act as people ([`FakeDiscord::say`], [`FakeDiscord::slash`],
 //! [`FakeDiscord::click`]) and wait for what a person would see.
 
+mod asking;
 mod fault;
 mod gateway;
 mod ids;
@@ -80,7 +81,7 @@ impl Shared {
 
     pub(crate) fn note(&self, what: Noted) {
         let at = self.world.lock().now();
-        self.hub.lock().log.push(GatewayNote { at, what });
+        self.hub.lock().note(at, what);
         self.changed();
     }
 }

@@ -64,10 +64,9 @@ fn flatten<'a>(document: &'a Value, schema: &'a Value, leaves: &mut Vec<&'a Valu
     if depth > 16 {
         return;
     }
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        if let Some(target) = document.pointer(reference.trim_start_matches('#')) {
-            flatten(document, target, leaves, depth + 1);
-        }
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    if let Some(target) = reference.and_then(|at| document.pointer(at.trim_start_matches('#'))) {
+        flatten(document, target, leaves, depth + 1);
     }
     for branch in ["allOf", "anyOf", "oneOf"] {
         for inner in schema

@@ -21,10 +21,14 @@ use crate::discord::rest::application_flags;
 const MAX_PAYLOAD: usize = 4096;
 const MESSAGE_CONTENT: u64 = 1 << 15;
 /// Bits of intents that exist.
-const KNOWN_INTENTS: u64 = (1 << 17) - 1 | 1 << 20 | 1 << 21 | 1 << 24 | 1 << 25;
+const KNOWN_INTENTS: u64 = ((1 << 17) - 1) | (1 << 20) | (1 << 21) | (1 << 24) | (1 << 25);
 
 pub(super) async fn run(stream: TcpStream, shared: Arc<Shared>) {
     let mut path = String::new();
+    #[expect(
+        clippy::result_large_err,
+        reason = "the callback's type is tungstenite's"
+    )]
     let note_path = |request: &Request, response: Response| {
         path = request
             .uri()
@@ -33,10 +37,6 @@ pub(super) async fn run(stream: TcpStream, shared: Arc<Shared>) {
             .unwrap_or_default();
         Ok(response)
     };
-    #[expect(
-        clippy::result_large_err,
-        reason = "the callback's type is tungstenite's"
-    )]
     let accepted = tokio_tungstenite::accept_hdr_async(stream, note_path).await;
     let Ok(socket) = accepted else {
         return;
@@ -79,15 +79,19 @@ async fn talk(
     let interval = client.shared.hub.lock().heartbeat;
     let hello = json!({ "op": 10, "d": { "heartbeat_interval": interval.as_millis() } });
     socket.send(Message::text(hello.to_string())).await.ok()?;
+    let mut closing = false;
     loop {
         tokio::select! {
             push = inbox.recv() => match push? {
+                // The session keeps it for a RESUME.
+                Push::Text(_) if closing => {}
                 Push::Text(text) => socket.send(Message::text(text)).await.ok()?,
                 Push::Reset => {
                     let _ = socket.get_ref().set_zero_linger();
                     return None;
                 }
                 Push::Close(code) => {
+                    closing = true;
                     let frame = code.map(|code| CloseFrame { code: code.into(), reason: "".into() });
                     let _ = socket.close(frame).await;
                 }
@@ -233,15 +237,16 @@ impl Client {
                 self.link,
                 Push::Text(json!({ "op": 9, "d": false }).to_string()),
             );
-            drop((hub, world));
-            return self.shared.note(GatewayEvent::ResumeRefused);
+            hub.note(world.now(), GatewayEvent::ResumeRefused);
+            return;
         };
         let replayed = missed.len();
+        hub.note(world.now(), GatewayEvent::Resumed { replayed });
         for frame in missed.into_iter().chain([resumed]) {
             hub.push(self.link, Push::Text(frame));
         }
         drop((hub, world));
-        self.shared.note(GatewayEvent::Resumed { replayed });
+        self.shared.changed();
     }
 
     fn is_identified(&self) -> bool {

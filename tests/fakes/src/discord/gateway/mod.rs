@@ -105,6 +105,10 @@ impl Hub {
         self.next_link
     }
 
+    pub(crate) fn note(&mut self, at: Timestamp, what: GatewayEvent) {
+        self.log.push(GatewayNote { at, what });
+    }
+
     fn close(&mut self, link: u64) {
         self.links.retain(|known| known.id != link);
         for session in &mut self.sessions {

@@ -44,6 +44,40 @@ pub(super) fn check(world: &World, operation: &Operation, call: &Call) -> Vec<St
     broken
 }
 
+/// Evens out what Discord accepts and its file does not: numbers as snowflakes in `attachments` (the documentation's own
+/// examples), and keys of the answer that clients echo in a command (twilight sends `application_id`).
+pub(super) fn as_the_file_wants(operation: &Operation, mut body: Value) -> Value {
+    if let Some(data) = body.get_mut("data") {
+        number_attachments(data);
+    }
+    number_attachments(&mut body);
+    if operation.template.contains("/commands") {
+        let commands = match &mut body {
+            Value::Array(commands) => commands.iter_mut().collect(),
+            one => vec![one],
+        };
+        for command in commands.into_iter().filter_map(Value::as_object_mut) {
+            command.retain(|key, _| {
+                !["application_id", "guild_id", "version"].contains(&key.as_str())
+            });
+        }
+    }
+    body
+}
+
+fn number_attachments(message: &mut Value) {
+    let attachments = message.get_mut("attachments").and_then(Value::as_array_mut);
+    for id in attachments
+        .into_iter()
+        .flatten()
+        .filter_map(|file| file.get_mut("id"))
+    {
+        if id.is_u64() {
+            *id = Value::String(id.to_string());
+        }
+    }
+}
+
 fn check_message(message: &Value, broken: &mut Vec<String>) {
     if let Some(text) = message["content"].as_str() {
         let length = text.chars().count();

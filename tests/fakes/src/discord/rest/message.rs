@@ -182,8 +182,8 @@ pub(super) fn draft(world: &mut World, call: &Call, body: &Value) -> Draft {
     let mut files = Vec::new();
     for (index, file) in &call.files {
         let described = body["attachments"].as_array().into_iter().flatten();
-        let named =
-            described.filter(|entry| entry["id"] == index.to_string() || entry["id"] == *index);
+        let text = json!(index.to_string());
+        let named = described.filter(|entry| entry["id"] == text || entry["id"] == *index);
         let name = named
             .filter_map(|entry| entry["filename"].as_str())
             .next()

@@ -234,7 +234,11 @@ impl Shared {
 
     fn check(&self, world: &World, operation: &Operation, call: &Call) -> Vec<String> {
         let spec = spec::discord();
-        let mut broken = spec.check_request(operation, call.multipart, call.body.as_ref());
+        let body = call
+            .body
+            .clone()
+            .map(|body| hand::as_the_file_wants(operation, body));
+        let mut broken = spec.check_request(operation, call.multipart, body.as_ref());
         broken.extend(spec.check_query(operation, &call.query));
         broken.extend(hand::check(world, operation, call));
         for sentence in &broken {
