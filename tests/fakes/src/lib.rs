@@ -15,10 +15,12 @@ pub mod clock;
 pub mod discord;
 mod limits;
 mod multipart;
+pub mod slack;
 mod spec;
 mod tls;
 mod violations;
 
 pub use clock::MovedClock;
 pub use discord::FakeDiscord;
+pub use slack::FakeSlack;
 pub use violations::Violations;

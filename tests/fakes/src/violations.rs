@@ -19,6 +19,11 @@ impl Violations {
         std::mem::take(&mut self.0.lock())
     }
 
+    /// What was broken so far, still there afterwards.
+    pub fn list(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+
     /// Panics with the list unless it is empty.
     pub fn assert_clean(&self, platform: &str) {
         let broken = self.take();

@@ -212,6 +212,8 @@ impl FakeDiscord {
                 .iter()
                 .map(|note| format!("  gateway: {:?}", note.what)),
         );
+        let broken = self.shared.violations.list();
+        lines.extend(broken.into_iter().map(|sentence| format!("  broken: {sentence}")));
         lines.join("\n")
     }
 }

@@ -1,6 +1,9 @@
 //! The fakes, driven by clients that others wrote, and by hand where no client would break the rule.
 
 mod discord_rules;
+mod python;
+mod slack_bolt;
+mod slack_rules;
 mod twilight;
 
 use std::sync::Once;

@@ -86,6 +86,29 @@ pub(crate) fn refused_headers(scope: &str, retry_after: Duration) -> Headers {
     headers
 }
 
+/// The headers of a scripted 429 for the route's bucket: as full as a real one's.
+pub(crate) fn bucket_refused_headers(
+    operation: &Operation,
+    call: &Call,
+    retry_after: Duration,
+) -> Headers {
+    let name = bucket(operation, call).map_or_else(
+        || operation.template.clone(),
+        |(bucket, _)| bucket_name(&bucket),
+    );
+    let mut headers = refused_headers("user", retry_after);
+    headers.extend([
+        ("x-ratelimit-limit", "5".to_owned()),
+        ("x-ratelimit-remaining", "0".to_owned()),
+        (
+            "x-ratelimit-reset-after",
+            format!("{:.3}", retry_after.as_secs_f64()),
+        ),
+        ("x-ratelimit-bucket", name),
+    ]);
+    headers
+}
+
 fn refused(retry_after: Duration, global: bool) -> (Refusal, Headers) {
     let scope = if global { "global" } else { "user" };
     let refusal = Refusal {

@@ -294,7 +294,7 @@ fn faulty(world: &mut World, call: &Call, operation: &Operation, fault: &Fault) 
     let (refusal, headers) = match fault {
         Fault::BucketLimit { retry_after } => (
             refused(429, fault::limited(*retry_after, false)),
-            limits::refused_headers("user", *retry_after),
+            limits::bucket_refused_headers(operation, call, *retry_after),
         ),
         Fault::GlobalLimit { retry_after } => (
             refused(429, fault::limited(*retry_after, true)),
