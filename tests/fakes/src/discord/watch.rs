@@ -213,7 +213,11 @@ impl FakeDiscord {
                 .map(|note| format!("  gateway: {:?}", note.what)),
         );
         let broken = self.shared.violations.list();
-        lines.extend(broken.into_iter().map(|sentence| format!("  broken: {sentence}")));
+        lines.extend(
+            broken
+                .into_iter()
+                .map(|sentence| format!("  broken: {sentence}")),
+        );
         lines.join("\n")
     }
 }

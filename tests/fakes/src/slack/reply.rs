@@ -86,7 +86,11 @@ pub(crate) fn respond(
     let draft = Draft::read(body);
     match on.filter(|_| is("delete_original") || is("replace_original")) {
         Some(original) if is("delete_original") => world.delete(&original),
-        Some(original) => world.edit(&original, draft),
+        // It replaces the whole message: without blocks the old ones go.
+        Some(original) => {
+            let blocks = Some(draft.blocks.unwrap_or_else(|| json!([])));
+            world.edit(&original, Draft { blocks, ..draft });
+        }
         None if draft.is_empty() => {
             return (500, json!({ "ok": false, "error": "no_text" }), Vec::new());
         }

@@ -160,7 +160,9 @@ impl FakeSlack {
             format!("  {} -> {} {error}", request.method, request.status)
         });
         let broken = self.shared.violations.list();
-        let broken = broken.into_iter().map(|sentence| format!("  broken: {sentence}"));
+        let broken = broken
+            .into_iter()
+            .map(|sentence| format!("  broken: {sentence}"));
         messages
             .chain(requests)
             .chain(broken)

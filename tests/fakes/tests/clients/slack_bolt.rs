@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway_fakes::FakeSlack;
-use gateway_fakes::slack::{APP_TOKEN, BOT_TOKEN, Fault, Said};
+use gateway_fakes::slack::{APP_TOKEN, BOT_TOKEN, Envelope, Fault, Said};
 
 use super::python::{Script, start};
 
@@ -100,7 +100,20 @@ async fn real_slack_bolt_waits_out_429_and_gets_events_again() {
     fake.wait_for("no socket", |fake| (fake.sockets() == 0).then_some(()))
         .await;
     fake.wait_for_sockets(1).await;
-    fake.clock().advance(Duration::from_secs(4));
+    // bolt loses what arrives while it swaps its sessions, so the first redelivery may be lost like the event was.
+    for wait in [4, 64, 304] {
+        fake.clock().advance(Duration::from_secs(wait));
+        let again = |envelope: &Envelope| envelope.attempt > 0 && envelope.acked.is_some();
+        let acked = fake.wait_for("an ack", |fake| {
+            fake.envelopes().iter().any(again).then_some(())
+        });
+        if tokio::time::timeout(Duration::from_secs(2), acked)
+            .await
+            .is_ok()
+        {
+            break;
+        }
+    }
     let twice = |fake: &FakeSlack| {
         let done = fake
             .from_bot(&general)
@@ -109,10 +122,5 @@ async fn real_slack_bolt_waits_out_429_and_gets_events_again() {
         (done.count() == 2).then_some(())
     };
     fake.wait_for("the second answer", twice).await;
-    assert!(
-        fake.envelopes()
-            .iter()
-            .any(|envelope| envelope.attempt == 1 && envelope.acked.is_some())
-    );
     fake.assert_clean();
 }

@@ -25,8 +25,14 @@ pub(crate) async fn deliver_event(shared: Arc<Shared>, payload: Value, first: St
     let mut envelope = first;
     for (attempt, wait) in (0_u32..).zip(ATTEMPTS) {
         if attempt > 0 {
-            let sent_at = shared.hub.lock().envelope(&envelope).map(|known| known.sent_at);
-            clock.reach(sent_at.unwrap_or_else(|| clock.now()) + ACK_WITHIN + wait).await;
+            let sent_at = shared
+                .hub
+                .lock()
+                .envelope(&envelope)
+                .map(|known| known.sent_at);
+            clock
+                .reach(sent_at.unwrap_or_else(|| clock.now()) + ACK_WITHIN + wait)
+                .await;
             envelope = shared
                 .hub
                 .lock()
