@@ -4,6 +4,7 @@ mod discord_rules;
 mod python;
 mod slack_bolt;
 mod slack_rules;
+mod sockets;
 mod twilight;
 
 use std::sync::Once;

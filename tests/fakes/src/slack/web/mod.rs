@@ -260,7 +260,7 @@ fn login(world: &World, method: &Method, token: Option<&str>) -> Result<(), &'st
     let granted = |scope: &&str| world.scopes.iter().any(|known| known == scope);
     let enough = method.login == Login::App
         || method.scopes.is_empty()
-        || method.scopes.iter().any(|scope| granted(&scope));
+        || method.scopes.iter().any(|scope| granted(scope));
     if enough { Ok(()) } else { Err("missing_scope") }
 }
 
