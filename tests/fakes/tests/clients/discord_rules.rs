@@ -3,64 +3,11 @@
 use std::time::Duration;
 
 use gateway_fakes::FakeDiscord;
-use gateway_fakes::discord::{Fault, NotPossible, permission};
+use gateway_fakes::discord::{Fault, permission};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// A bot that sends exactly what it is told.
-struct Raw<'a> {
-    fake: &'a FakeDiscord,
-    client: reqwest::Client,
-}
-
-impl<'a> Raw<'a> {
-    fn new(fake: &'a FakeDiscord) -> Self {
-        super::install_tls();
-        Self {
-            fake,
-            client: reqwest::Client::new(),
-        }
-    }
-
-    async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
-        let url = format!("{}/api/v10{path}", self.fake.base());
-        let request = self
-            .client
-            .request(method, url)
-            .header("authorization", format!("Bot {}", self.fake.token()));
-        let request = if body.is_null() {
-            request
-        } else {
-            request.json(&body)
-        };
-        let response = request.send().await.expect("the fake answers");
-        let status = response.status().as_u16();
-        let text = response.text().await.expect("the answer has a body");
-        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
-    }
-
-    async fn send(&self, body: Value) -> (u16, Value) {
-        self.call(
-            Method::POST,
-            &format!("/channels/{}/messages", self.fake.general()),
-            body,
-        )
-        .await
-    }
-
-    async fn register(&self, commands: Value) -> (u16, Value) {
-        self.call(
-            Method::PUT,
-            &format!("/applications/{}/commands", self.fake.application()),
-            commands,
-        )
-        .await
-    }
-}
-
-fn command(name: &str) -> Value {
-    json!({ "name": name, "description": "a command", "type": 1 })
-}
+use super::raw_bot::{Raw, command};
 
 #[tokio::test]
 async fn bad_requests_are_refused_and_reported() {
@@ -139,70 +86,6 @@ async fn unknown_routes_and_logins() {
         .unwrap();
     assert_eq!(answer.status(), 401);
     assert_eq!(fake.invalid_requests(), 1);
-}
-
-#[tokio::test]
-async fn commands_are_checked_capped_and_keep_their_ids() {
-    let fake = FakeDiscord::start().await;
-    let bot = Raw::new(&fake);
-    for (name, commands) in [
-        ("upper case", json!([command("Usage")])),
-        ("a space", json!([command("resume handoff")])),
-        ("twice", json!([command("usage"), command("usage")])),
-        (
-            "long description",
-            json!([{ "name": "a", "type": 1, "description": "d".repeat(101) }]),
-        ),
-    ] {
-        assert_eq!(bot.register(commands).await.0, 400, "{name}");
-        assert!(!fake.violations().take().is_empty(), "{name}");
-    }
-    let (_, first) = bot
-        .register(json!([command("usage"), command("help")]))
-        .await;
-    let (_, second) = bot.register(json!([command("usage")])).await;
-    assert_eq!(first[0]["id"], second[0]["id"]);
-    assert_eq!(fake.commands(None).len(), 1);
-    let many: Vec<Value> = (0..101).map(|at| command(&format!("c{at}"))).collect();
-    let (status, _) = bot.register(Value::Array(many)).await;
-    assert_eq!(status, 400, "a scope takes 100");
-    fake.violations().take();
-    let anna = fake.person("anna");
-    assert_eq!(
-        fake.slash(fake.general(), anna, "help", &[]),
-        Err(NotPossible::NoSuchCommand)
-    );
-    let guild = format!(
-        "/applications/{}/guilds/{}/commands",
-        fake.application(),
-        fake.guild()
-    );
-    assert_eq!(
-        bot.call(Method::POST, &guild, command("usage")).await.0,
-        201
-    );
-    assert_eq!(
-        fake.slash(fake.general(), anna, "usage", &[]),
-        Err(NotPossible::ListedTwice)
-    );
-    fake.assert_clean();
-}
-
-#[tokio::test]
-async fn daily_creates_run_out() {
-    let fake = FakeDiscord::start().await;
-    let bot = Raw::new(&fake);
-    let set = |from: usize| {
-        (from..from + 90)
-            .map(|at| command(&format!("c{at}")))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(bot.register(json!(set(0))).await.0, 200);
-    assert_eq!(bot.register(json!(set(90))).await.0, 200);
-    assert_eq!(bot.register(json!(set(180))).await.1["code"], 30034);
-    fake.clock().advance(Duration::from_secs(86_401));
-    assert_eq!(bot.register(json!(set(180))).await.0, 200);
-    fake.assert_clean();
 }
 
 #[tokio::test]

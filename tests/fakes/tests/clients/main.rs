@@ -1,11 +1,14 @@
 //! The fakes, driven by clients that others wrote, and by hand where no client would break the rule.
 
+mod discord_commands;
 mod discord_rules;
 mod python;
+mod raw_bot;
 mod slack_bolt;
 mod slack_rules;
 mod sockets;
 mod twilight;
+mod twilight_bot;
 
 use std::sync::Once;
 
