@@ -258,9 +258,8 @@ fn login(world: &World, method: &Method, token: Option<&str>) -> Result<(), &'st
         });
     }
     let granted = |scope: &&str| world.scopes.iter().any(|known| known == scope);
-    let enough = method.login == Login::App
-        || method.scopes.is_empty()
-        || method.scopes.iter().any(|scope| granted(scope));
+    let enough =
+        method.login == Login::App || method.scopes.is_empty() || method.scopes.iter().any(granted);
     if enough { Ok(()) } else { Err("missing_scope") }
 }
 

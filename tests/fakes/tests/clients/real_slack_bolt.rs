@@ -19,7 +19,7 @@ async fn app(fake: &FakeSlack) -> Option<Script> {
 }
 
 #[tokio::test]
-async fn real_slack_bolt_mention_command_button_and_file() {
+async fn mention_command_button_and_file() {
     let fake = FakeSlack::builder().limit_speed(20.0).start().await;
     let Some(_app) = app(&fake).await else { return };
     let (general, anna) = (fake.general(), fake.person("anna"));
@@ -71,7 +71,7 @@ async fn real_slack_bolt_mention_command_button_and_file() {
 }
 
 #[tokio::test]
-async fn real_slack_bolt_waits_out_429_and_gets_events_again() {
+async fn waits_out_429_and_gets_events_again() {
     let fake = FakeSlack::builder().limit_speed(20.0).start().await;
     let Some(_app) = app(&fake).await else { return };
     let (general, anna) = (fake.general(), fake.person("anna"));
