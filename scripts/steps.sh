@@ -13,6 +13,8 @@ fuzz_version=0.13.1
 # Others' clients that drive the fake chat platforms.
 slack_bolt_version=1.30.0
 slack_sdk_version=3.48.0
+simcord_version=3.2.1
+aiohttp_version=3.14.5
 export PATH="$tools/bin:$tools/node_modules/.bin:$PATH"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
@@ -104,9 +106,10 @@ install_cargo_fuzz() {
   cargo fuzz --version
 }
 
-# Slack's own client, which drives the fake Slack (tests/fakes).
+# Slack's own client, which drives the fake Slack, and a Discord written by others (tests/fakes).
 install_python_clients() {
   local wanted=("slack_bolt==$slack_bolt_version" "slack_sdk==$slack_sdk_version")
+  wanted+=("simcord==$simcord_version" "aiohttp==$aiohttp_version")
   if ! "$tools/python/bin/python" - "${wanted[@]}" 2>/dev/null <<'PYTHON'
 import sys
 from importlib.metadata import version

@@ -43,8 +43,10 @@ use crate::violations::Violations;
 use gateway::{GatewayEvent as Noted, Hub};
 use world::World;
 
-/// The bot token it accepts unless told another.
-pub const TOKEN: &str = "MTA.fake.token";
+/// The bot token it accepts unless told another. As with real ones its first part is the bot's id: serenity reads it there.
+pub const TOKEN: &str = "MTAwMDAwMDAwMDAwMDAwMDAwMQ.fake.token";
+/// The id in [`TOKEN`]; the application's too.
+const BOT: UserId = UserId(1_000_000_000_000_000_001);
 
 /// A running fake. Dropping it stops it and fails the test if rules were broken.
 pub struct FakeDiscord {

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 use super::gateway::{self, Hub};
-use super::ids::{ChannelId, GuildId, RoleId, Snowflakes, UserId};
+use super::ids::{ChannelId, GuildId, RoleId, Snowflakes};
 use super::model::{Channel, ChannelKind, Guild, Role, User, permission};
 use super::world::World;
-use super::{FakeDiscord, Shared, TOKEN, fault, rest};
+use super::{BOT, FakeDiscord, Shared, TOKEN, fault, rest};
 use crate::clock::MovedClock;
 use crate::limits::Limits;
 use crate::tls::Front;
@@ -123,10 +123,7 @@ impl Builder {
         let opened = self.clock.now();
         let mut ids = Snowflakes::new();
         let mut next = || ids.next(opened);
-        let (bot, application) = {
-            let id = UserId(next());
-            (id, id)
-        };
+        let (bot, application) = (BOT, BOT);
         let guild = GuildId(next());
         let channel = ChannelId(next());
         let everyone = Role {

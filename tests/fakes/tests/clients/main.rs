@@ -9,6 +9,7 @@ mod discord_commands;
 mod discord_rules;
 mod python;
 mod raw_bot;
+mod real_simcord;
 mod real_slack_bolt;
 mod slack_rules;
 mod sockets;

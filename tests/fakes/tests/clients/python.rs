@@ -3,40 +3,63 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A script of `python/` that printed "ready"; killed when dropped.
-pub(crate) struct Script(#[expect(dead_code, reason = "held for its end")] Child);
+/// A script of `python/`; killed when dropped.
+pub(crate) struct Script {
+    _child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
 
-/// Starts `script` if Python has `module`. `None` = skipped.
-pub(crate) async fn start(module: &str, script: &str, arguments: &[&str]) -> Option<Script> {
-    let python = interpreter(module)?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("python")
-        .join(script);
-    let mut command = Command::new(python);
-    command
-        .arg(script)
-        .args(arguments)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "one client without children; it ends with its standard input"
-    )]
-    let mut child = command.spawn().expect("the interpreter was found");
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let first = lines.next_line().await.expect("text");
-    assert_eq!(
-        first.as_deref(),
-        Some("ready"),
-        "the script said something else first"
-    );
-    Some(Script(child))
+impl Script {
+    /// Starts `script` if Python has `module`. `None` = skipped.
+    pub(crate) async fn start(module: &str, script: &str, arguments: &[&str]) -> Option<Self> {
+        let python = interpreter(module)?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("python")
+            .join(script);
+        let mut command = Command::new(python);
+        command
+            .arg(script)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "one program without children; it ends with its standard input"
+        )]
+        let mut child = command.spawn().expect("the interpreter was found");
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped")).lines();
+        Some(Self {
+            _child: child,
+            input,
+            output,
+        })
+    }
+
+    /// The next line it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(Duration::from_secs(30), self.output.next_line()).await;
+        line.expect("it answers")
+            .expect("text")
+            .expect("it runs on")
+    }
+
+    /// Writes a line to it and returns its next one.
+    pub(crate) async fn ask(&mut self, line: &str) -> String {
+        self.input
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .expect("it reads");
+        self.line().await
+    }
 }
 
 fn interpreter(module: &str) -> Option<PathBuf> {

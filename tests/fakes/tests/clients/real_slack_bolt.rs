@@ -5,15 +5,16 @@ use std::time::Duration;
 use gateway_fakes::FakeSlack;
 use gateway_fakes::slack::{APP_TOKEN, BOT_TOKEN, Envelope, Fault, Said};
 
-use super::python::{Script, start};
+use super::python::Script;
 
 async fn app(fake: &FakeSlack) -> Option<Script> {
-    let script = start(
+    let mut script = Script::start(
         "slack_bolt",
         "slack_client.py",
         &[&fake.api(), BOT_TOKEN, APP_TOKEN],
     )
     .await?;
+    assert_eq!(script.line().await, "ready");
     fake.wait_for_sockets(1).await;
     Some(script)
 }
