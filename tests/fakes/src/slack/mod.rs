@@ -66,6 +66,10 @@ impl Shared {
             let (events, now) = (std::mem::take(&mut world.events), world.now());
             let mut hub = self.hub.lock();
             for event in events {
+                for sentence in crate::spec::check_event(&event) {
+                    self.violations
+                        .add(format!("the fake's own event: {sentence}"));
+                }
                 let envelope = hub.send("events_api", &event, 0, now);
                 if let Some(shared) = self.this.upgrade() {
                     tokio::spawn(socket::deliver_event(shared, event, envelope));

@@ -5,4 +5,4 @@ mod swagger;
 mod unknown_keys;
 
 pub(crate) use openapi::{Operation, discord};
-pub(crate) use swagger::slack;
+pub(crate) use swagger::{check_event, slack};
