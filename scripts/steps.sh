@@ -10,6 +10,11 @@ opencode_version=1.18.33
 deny_version=0.20.2
 nextest_version=0.9.148
 fuzz_version=0.13.1
+# Others' clients that drive the fake chat platforms.
+slack_bolt_version=1.30.0
+slack_sdk_version=3.48.0
+simcord_version=3.2.1
+aiohttp_version=3.14.5
 export PATH="$tools/bin:$tools/node_modules/.bin:$PATH"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
@@ -99,4 +104,22 @@ install_cargo_fuzz() {
     cargo install --quiet --locked cargo-fuzz --version "$fuzz_version" --root "$tools"
   fi
   cargo fuzz --version
+}
+
+# Slack's own client, which drives the fake Slack, and a Discord written by others (tests/fakes).
+install_python_clients() {
+  local wanted=("slack_bolt==$slack_bolt_version" "slack_sdk==$slack_sdk_version")
+  wanted+=("simcord==$simcord_version" "aiohttp==$aiohttp_version")
+  if ! "$tools/python/bin/python" - "${wanted[@]}" 2>/dev/null <<'PYTHON'
+import sys
+from importlib.metadata import version
+
+sys.exit(any(version(name) != pinned for name, pinned in (one.split("==") for one in sys.argv[1:])))
+PYTHON
+  then
+    need python3 "it installs ${wanted[*]}"
+    [ -x "$tools/python/bin/pip" ] || python3 -m venv "$tools/python"
+    "$tools/python/bin/pip" install --quiet "${wanted[@]}"
+  fi
+  printf '%s\n' "${wanted[@]}"
 }
