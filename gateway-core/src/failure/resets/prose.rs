@@ -116,7 +116,7 @@ impl Prose {
                 at += taken;
                 continue;
             }
-            if let Some(found) = found(rest, clock) {
+            if let Some(found) = found(tokens.get(..at).unwrap_or_default(), rest, clock) {
                 self.at = found;
                 return;
             }
@@ -140,7 +140,7 @@ impl Prose {
                     return;
                 }
             }
-            if let Some(found) = found(rest, clock) {
+            if let Some(found) = found(sentence.get(..at).unwrap_or_default(), rest, clock) {
                 self.at = found;
                 return;
             }
@@ -148,8 +148,9 @@ impl Prose {
     }
 }
 
-/// A time at the head of the tokens; `Some(None)` = there is one, and what it means cannot be known.
-fn found(tokens: &[Token], clock: &Clock<'_>) -> Option<Option<Found>> {
+/// A time at the head of the tokens; `Some(None)` = there is one, and what it means cannot be known. A clock beside a year
+/// belongs to a date in words nobody here knows: it is not today's.
+fn found(before: &[Token], tokens: &[Token], clock: &Clock<'_>) -> Option<Option<Found>> {
     if let Some(Token::Number(digits)) = tokens
         .first()
         .filter(|_| !tokens.get(1).is_some_and(|token| token.is("-")))
@@ -159,8 +160,27 @@ fn found(tokens: &[Token], clock: &Clock<'_>) -> Option<Option<Found>> {
             return Some(number::instant(digits.parse().ok()?, clock.now).map(Found::At));
         }
     }
-    let (when, _) = when::leading(tokens)?;
+    let (when, taken) = when::leading(tokens)?;
+    let behind = tokens.get(taken..).unwrap_or_default();
+    let beside = before
+        .iter()
+        .rev()
+        .take(NEAR)
+        .chain(behind.iter().take(NEAR));
+    if when.is_clock_alone() && beside.into_iter().any(is_year) {
+        return Some(None);
+    }
     Some(when.found(clock))
+}
+
+/// How many tokens away a year still belongs to a clock: `10 lipca 2026 r., 11:52`.
+const NEAR: usize = 4;
+
+fn is_year(token: &Token) -> bool {
+    matches!(token, Token::Number(digits) if digits.len() == 4)
+        && token
+            .number(4)
+            .is_some_and(|year| (2000..2200).contains(&year))
 }
 
 /// Words after which a rhythm or a sum follows, no time: "every 5h", "total 92 s".

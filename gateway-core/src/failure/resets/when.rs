@@ -117,6 +117,12 @@ impl When {
         self.unclear || self.time.is_some() || (dated && self.zone.is_some())
     }
 
+    /// A time of day without any date.
+    pub(super) fn is_clock_alone(&self) -> bool {
+        let dated = self.month.is_some() || self.day.is_some() || self.year.is_some();
+        self.time.is_some() && !dated && self.weekday.is_none() && self.days.is_none()
+    }
+
     /// Takes one part; how many tokens it took.
     fn take(&mut self, tokens: &[Token]) -> Option<usize> {
         self.take_date(tokens)

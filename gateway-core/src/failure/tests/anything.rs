@@ -178,6 +178,9 @@ fn a_date_that_cannot_be_states_nothing_and_neither_does_the_clock_beside_it() {
         "2026-13-45 05:00",
         "1970-01-01 00:00:00",
         "Feb 30, 2027 5:00 AM",
+        "Smarch 1st, 2026 1:00 AM",
+        "10 lipca 2026 r., 11:52",
+        "2026. március 3. 11:52",
     ] {
         for words in [
             format!("You've hit your usage limit. Try again at {when} UTC."),
