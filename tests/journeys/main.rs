@@ -21,6 +21,7 @@ mod plugins;
 mod power_loss;
 #[path = "../../providers/tests/real/mod.rs"]
 mod real;
+mod real_chain;
 mod real_claude;
 mod registry;
 mod restart;
