@@ -223,7 +223,7 @@ fn say(room: &Room, entry: &EntryState, sheet: &UsageSheet<'_>) -> String {
             Colour::Red,
         ),
         Room::Spent { window, until } => (
-            format!("spent until {} ({window})", when(*until, sheet)),
+            format!("spent until {} ({})", when(*until, sheet), plain(window)),
             Colour::Red,
         ),
         Room::Unknown if entry.readings.is_empty() => (
@@ -248,7 +248,7 @@ fn say(room: &Room, entry: &EntryState, sheet: &UsageSheet<'_>) -> String {
 pub(crate) fn verdict(entry: &EntryState, view: &View) -> String {
     match &entry.verdict {
         Verdict::Spent { window, until } => {
-            format!("spent until {} by {window}", clock(*until, view))
+            format!("spent until {} by {}", clock(*until, view), plain(window))
         }
         Verdict::PassedOver => "metered, passed over".to_owned(),
         Verdict::LockedOut => "its login is refused, left out; see `baton doctor`".to_owned(),
@@ -331,8 +331,35 @@ fn fitted(rows: &[Row], sheet: &UsageSheet<'_>) -> Vec<String> {
     lines
 }
 
-/// The window's id, with what it limits where the id does not say so.
+/// Longest name shown, in characters; ids of providers have at most 30.
+const NAME_CHARS: usize = 48;
+/// More is shown as more than this, in points of 100.
+const MOST_SHOWN: f64 = 999.0;
+
+/// A name that came from outside, for a terminal or a chat: no control characters (they would steer the terminal), nothing
+/// that turns the direction of writing, and not without end.
+fn plain(name: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut shown: String = name
+        .chars()
+        .take(NAME_CHARS)
+        .map(|c| if steers(c) { '\u{fffd}' } else { c })
+        .collect();
+    if name.chars().nth(NAME_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The window's id, with what it limits where the id does not say so; as [`plain`] as it is shown.
 fn name(reading: &Reading) -> String {
+    plain(&full_name(reading))
+}
+
+fn full_name(reading: &Reading) -> String {
     match scope::reach(&reading.window, scope::view(reading.scope.as_ref())) {
         Reach::Model(family)
             if !reading
@@ -357,11 +384,11 @@ fn bar(used_pct: Option<f64>, cells: usize) -> String {
     let full = (1..=cells)
         .filter(|cell| used >= 100.0 / cells as f64 * (*cell as f64 - 0.5))
         .count();
-    format!(
-        "{}{} {used:>3.0}%",
-        "█".repeat(full),
-        "░".repeat(cells - full)
-    )
+    let bar = format!("{}{}", "█".repeat(full), "░".repeat(cells - full));
+    match used > MOST_SHOWN {
+        true => format!("{bar} >{MOST_SHOWN:.0}%"),
+        false => format!("{bar} {used:>3.0}%"),
+    }
 }
 
 fn status(status: WindowStatus) -> &'static str {

@@ -230,3 +230,26 @@ fn bars_have_their_cells_whatever_comes() {
     }
     assert_eq!(bar(Some(50.0), FEW_CELLS), "███░░  50%");
 }
+
+#[test]
+fn a_name_from_outside_steers_no_terminal_and_has_an_end() {
+    let mut view = view();
+    let evil = "five_hour\u{1b}[2J\u{1b}]0;x\u{7}\r\n\u{202e}";
+    let long = "w".repeat(1_000);
+    let row = |id: &str, used| reading("solo", id, Some(used), 60, WindowStatus::Allowed);
+    let spent = Verdict::Spent {
+        window: evil.to_owned(),
+        until: at(3_600),
+    };
+    let readings = vec![row(evil, 5.0), row(&long, 1e300)];
+    view.chain = vec![entry("solo/m", Billing::Plan, spent, readings)];
+    for text in [run("", &view).text, verdict(&view.chain[0], &view)] {
+        let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.chars().any(steers), "{text:?}");
+        assert!(
+            text.lines().all(|line| line.chars().count() < 140),
+            "{text}"
+        );
+    }
+    assert!(run("", &view).text.contains("█ >999%"));
+}

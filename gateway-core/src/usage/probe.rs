@@ -89,9 +89,14 @@ impl ProbeState {
         }
     }
 
-    /// Whether a probe may leave now at all.
+    /// Whether a probe may leave now at all. A wait that ends later than the longest there is was written by a clock that
+    /// was ahead: it is none.
     pub fn is_open(&self, now: Timestamp) -> bool {
-        !self.unsupported && self.not_before.is_none_or(|at| at <= now)
+        let waits = |at: Timestamp| {
+            let left = at.duration_since(now);
+            left.is_positive() && left.unsigned_abs() <= WAIT_MOST
+        };
+        !self.unsupported && !self.not_before.is_some_and(waits)
     }
 }
 
@@ -122,7 +127,9 @@ pub fn is_due<'a>(
         }
         Occasion::Sweep => {
             let recent = now_ms.saturating_sub(RECHECK.as_millis().try_into().unwrap_or(i64::MAX));
-            let looked = state.last_at.map(Timestamp::as_millisecond);
+            // A look that is still to come was written by a clock that was ahead.
+            let looked = state.last_at.filter(|at| *at <= now);
+            let looked = looked.map(Timestamp::as_millisecond);
             let (mut exhausted, mut newest) = (false, looked.unwrap_or(i64::MIN));
             for window in windows.filter(|window| freshness::is_exhausted(window, now_ms)) {
                 exhausted = true;
@@ -198,6 +205,18 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_silences_nobody() {
+        let day = 86_400;
+        let state = ProbeState::default().after(ProbeEnd::Answered, at(day));
+        assert!(state.is_open(at(0)));
+        let spent = || [window(2_000, Some(3_600), WindowStatus::Rejected)];
+        assert!(is_due(&state, Occasion::Sweep, spent(), at(0)));
+        let longest = ProbeEnd::Throttled(Some(Duration::from_secs(1_000_000)));
+        let state = ProbeState::default().after(longest, at(0));
+        assert!(!state.is_open(at(0)), "the longest stated wait is kept");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use commands::EntryState;
 use commands::usage::{UsageSheet, render, subscriptions};
+use commands::{EntryState, Verdict};
 use gateway_core::ids::{ProfileId, SubscriptionId};
 use gateway_core::usage::probe::Occasion;
 use jiff::Timestamp;
@@ -23,6 +23,7 @@ use super::outcome::{Exit, Failure};
 use super::{Surroundings, block_on, chat, colour};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Settings;
+use crate::cooling::Cooling;
 use crate::provide;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
@@ -61,6 +62,8 @@ struct Desk {
     profile: Option<ProfileId>,
     clock: Arc<dyn Clock>,
     registry: Arc<Registry>,
+    /// For logins that are refused.
+    cooling: Cooling,
     /// `None` = nobody is asked.
     probes: Option<Arc<Probes>>,
 }
@@ -91,6 +94,7 @@ impl Desk {
             ));
         }
         Ok(Self {
+            cooling: Cooling::new(&settings),
             settings,
             profile,
             clock,
@@ -118,7 +122,14 @@ impl Desk {
     }
 
     fn entries(&self, evidence: &Evidence) -> Vec<EntryState> {
-        sheet::entries(&self.settings, self.profile.as_ref(), evidence, self.now())
+        let mut entries =
+            sheet::entries(&self.settings, self.profile.as_ref(), evidence, self.now());
+        for entry in &mut entries {
+            if self.cooling.appears_locked_out(&entry.route.subscription) {
+                entry.verdict = Verdict::LockedOut;
+            }
+        }
+        entries
     }
 
     fn show(
@@ -192,4 +203,47 @@ fn terminal_size() -> Option<(usize, usize)> {
     }
     let size = rustix::termios::tcgetwinsize(&out).ok()?;
     (size.ws_col > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::route::Billing;
+
+    use super::*;
+    use crate::config::{ProviderSettings, RootPath, SubscriptionSettings};
+    use crate::cooling::lockout::Lockouts;
+
+    #[tokio::test]
+    async fn a_refused_login_is_shown_as_left_out_and_looking_removes_no_record() {
+        let home = tempfile::tempdir().unwrap();
+        let root = RootPath(home.path().to_owned());
+        let subscription = |name: &str| {
+            let id = SubscriptionId::new(name);
+            let settings = SubscriptionSettings {
+                slug: id.clone(),
+                id: id.clone(),
+                billing: Billing::Plan,
+                provider: ProviderSettings::Scripted,
+            };
+            (id, settings)
+        };
+        let settings = Settings {
+            usage_snapshot: root.usage_file(),
+            subscriptions: ["a", "b", "c"].map(subscription).into(),
+            profiles: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+            root: root.clone(),
+        };
+        let lockouts = Lockouts::of(&root);
+        let (a, c) = (SubscriptionId::new("a"), SubscriptionId::new("c"));
+        lockouts.record(&a, "", Timestamp::UNIX_EPOCH); // the login of a scripted one
+        lockouts.record(&c, "another login", Timestamp::UNIX_EPOCH);
+        let desk = Desk::open(settings, None, false).await.ok().unwrap();
+        let entries = desk.entries(&Evidence::default());
+        let left_out = entries
+            .iter()
+            .map(|entry| entry.verdict == Verdict::LockedOut);
+        assert_eq!(left_out.collect::<Vec<_>>(), [true, false, false]);
+        assert!(lockouts.of_subscription(&c).is_some());
+    }
 }

@@ -12,6 +12,7 @@ mod environment;
 mod load;
 mod nearest;
 mod not_yet;
+mod opencode_routes;
 mod problem;
 mod resolve;
 mod secret;

@@ -10,6 +10,7 @@ use gateway_core::route::{Billing, Route};
 
 use super::document::KeyPath;
 use super::nearest::did_you_mean;
+use super::opencode_routes;
 use super::problem::{Problem, Problems, Spot, sounds_secret};
 use super::show::Places;
 use super::written::{self, BillingName, ProviderName, Written};
@@ -47,6 +48,13 @@ pub(super) fn resolve(
     resolver.no_twins("profiles", &profile_names);
     let subscriptions = resolver.subscriptions(written);
     let profiles = resolver.profiles(written);
+    for profile in profiles.values() {
+        let path = KeyPath::of(&["profiles", profile.id.as_str(), "chain"]);
+        for doubt in opencode_routes::doubts(&profile.chain, &subscriptions) {
+            let at = path.join(&format!("[{}]", doubt.index + 1));
+            resolver.warn(&at, doubt.message, doubt.hint);
+        }
+    }
     let plugins = resolver.plugin_files(written);
     let usage_snapshot = resolver.usage_snapshot(written)?;
     Some(Settings {

@@ -70,7 +70,14 @@ fn fixed(subscription: &SubscriptionSettings, environment: &Environment) -> Stri
             home,
             binary,
             env,
-        } => format!("{}\n{home:?}\n{binary:?}\n{env:?}", program.word()),
+        } => {
+            // Who pays is part of it: a billing guard refuses a login, and `billing = "metered"` is its way out.
+            let billing = subscription.billing;
+            format!(
+                "{}\n{home:?}\n{binary:?}\n{env:?}\n{billing:?}",
+                program.word()
+            )
+        }
         ProviderSettings::Anthropic { base_url, .. }
         | ProviderSettings::OpenAi { base_url, .. } => {
             format!("{base_url}\n{key}")
@@ -117,7 +124,34 @@ pub fn credential_files(
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::route::Billing;
+
     use super::*;
+
+    #[test]
+    fn who_pays_is_part_of_a_login() {
+        let environment = Environment::of(Path::new("/home/p"), &[]);
+        let look = |billing| {
+            let id = SubscriptionId::new("a");
+            let provider = ProviderSettings::Cli {
+                program: Program::Codex,
+                home: Some("/nonexistent".into()),
+                binary: None,
+                env: BTreeMap::new(),
+            };
+            fixed(
+                &SubscriptionSettings {
+                    slug: id.clone(),
+                    id,
+                    billing,
+                    provider,
+                },
+                &environment,
+            )
+        };
+        assert_eq!(look(Billing::Plan), look(Billing::Plan));
+        assert_ne!(look(Billing::Plan), look(Billing::Metered));
+    }
 
     #[test]
     fn each_program_keeps_its_login_in_its_own_place() {

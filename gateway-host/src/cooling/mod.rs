@@ -82,6 +82,12 @@ impl Cooling {
         false
     }
 
+    /// The same for somebody who only looks: no record is removed, since a shell may not have the keys the gateway has.
+    pub fn appears_locked_out(&self, subscription: &SubscriptionId) -> bool {
+        let lockout = self.lockouts.of_subscription(subscription);
+        lockout.is_some_and(|lockout| lockout.is_of(&self.logins.describe(subscription)))
+    }
+
     /// Remembers what a failure teaches. `true` = from now on the subscription is left out, and was not before.
     pub fn learn(&self, route: &Route, lesson: Lesson, now: Timestamp) -> bool {
         self.coolings

@@ -62,7 +62,8 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct Waiting {
     newest: HashMap<Place, Reading>,
-    /// The latest time anybody named.
+    /// The latest time anybody named since the last batch: not since the start, or a clock that was ahead for a moment
+    /// would stay so.
     now: Timestamp,
     puts: u64,
     urgent: bool,
@@ -88,7 +89,10 @@ impl Inbox {
     /// Takes readings in; returns the number of this call, for [`Inbox::written`].
     pub(super) fn put(&self, readings: Vec<Reading>, urgent: bool, now: Timestamp) -> u64 {
         let mut waiting = self.waiting.lock();
-        waiting.now = waiting.now.max(now);
+        waiting.now = match waiting.newest.is_empty() {
+            true => now,
+            false => waiting.now.max(now),
+        };
         waiting.puts += 1;
         for reading in readings {
             waiting.urgent |= is_refusal(&reading);
@@ -294,6 +298,18 @@ mod tests {
             "the fullest of the newest second"
         );
         assert_eq!((batch.puts, batch.urgent), (1_000, false));
+    }
+
+    #[test]
+    fn a_clock_set_back_is_followed_with_the_next_batch() {
+        let (inbox, _done) = Inbox::new();
+        let one = |slug: &str| vec![reading(slug, "five_hour", 1.0, WindowStatus::Allowed)];
+        inbox.put(one("a"), false, at(3_600));
+        inbox.put(one("b"), false, at(0));
+        assert_eq!(inbox.take().now, at(3_600), "one batch has one time");
+        inbox.put(one("a"), false, at(1));
+        assert_eq!(inbox.take().now, at(1));
+        assert_eq!(inbox.take().now, at(1), "an empty batch has the last one");
     }
 
     #[test]

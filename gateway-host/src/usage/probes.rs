@@ -131,7 +131,14 @@ impl Probes {
         let probes = Arc::clone(self);
         let name = head.clone();
         // A task of its own: whoever asked may go away.
-        let task = tokio::spawn(async move { probes.probe(&name, members).await });
+        let task = tokio::spawn(async move {
+            // However the probe ends: one that panicked must not stand in the way of all later ones.
+            let _landed = Landing {
+                flights: &probes.flights,
+                head: &name,
+            };
+            probes.probe(&name, members).await
+        });
         let flight = task
             .map(|told| told.unwrap_or_else(|why| Told::Failed(why.to_string())))
             .boxed()
@@ -158,7 +165,7 @@ impl Probes {
     }
 
     /// Asks one member after the other until one has a surface to ask.
-    async fn probe(self: Arc<Self>, head: &str, members: Vec<SubscriptionSettings>) -> Told {
+    async fn probe(&self, head: &str, members: Vec<SubscriptionSettings>) -> Told {
         let mut told = Told::Unsupported("no provider".to_owned());
         let mut end = ProbeEnd::Unsupported;
         for member in members {
@@ -183,7 +190,6 @@ impl Probes {
         {
             tracing::warn!(%why, "when a subscription may be asked again was not stored");
         }
-        self.flights.lock().remove(head);
         told
     }
 
@@ -235,6 +241,18 @@ impl Probes {
         if old != Some(&renewed) {
             self.registry.introduce(&[renewed]).await;
         }
+    }
+}
+
+/// Takes a probe off the list of those under way when it is over.
+struct Landing<'a> {
+    flights: &'a Mutex<HashMap<String, Flight>>,
+    head: &'a str,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        self.flights.lock().remove(self.head);
     }
 }
 

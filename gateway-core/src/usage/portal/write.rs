@@ -27,9 +27,22 @@ pub fn put(document: &mut Value, readings: &[Reading], now: Timestamp) -> bool {
         .iter()
         .filter(|reading| reading.observed_at.is_some())
     {
-        changed |= put_one(document, &mut places, reading, now);
+        changed |= put_one(document, &mut places, &in_milliseconds(reading), now);
     }
     changed
+}
+
+/// Instants as the other writers of the file have them, whole milliseconds: readers in older Pythons take nine digits for
+/// no instant at all.
+fn in_milliseconds(reading: &Reading) -> Reading {
+    let cut = |at: Option<Timestamp>| {
+        at.map(|at| Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at))
+    };
+    Reading {
+        observed_at: cut(reading.observed_at),
+        resets_at: cut(reading.resets_at),
+        ..reading.clone()
+    }
 }
 
 /// Where each account stands: its provider group and its position there, by folded slug.
@@ -284,6 +297,22 @@ mod tests {
         assert_eq!(
             account["observed_at"], 1_789_981_000,
             "the other window is not refreshed"
+        );
+    }
+
+    #[test]
+    fn instants_are_written_in_whole_milliseconds() {
+        let mut fine = reading("a", "five_hour", 0);
+        fine.observed_at = Timestamp::new(1_789_981_199, 504_054_763).ok();
+        let mut document = Value::Null;
+        assert!(put(&mut document, &[fine.clone()], now()));
+        let account = &document["providers"][0]["accounts"][0];
+        let stamp = "2026-09-21T08:59:59.504Z";
+        assert_eq!(account["windows"][0]["observed_at"], stamp);
+        assert_eq!(account["observed_at"], stamp);
+        assert!(
+            !put(&mut document, &[fine], now()),
+            "the same again changes nothing"
         );
     }
 

@@ -1,6 +1,7 @@
 //! `--watch`: the table again and again. On a terminal it is redrawn in place every second on a screen of its own, and the
-//! terminal is as it was afterwards; elsewhere a new block (with `--json` a new line) comes with every change.
+//! terminal is as it was afterwards; elsewhere (a dumb terminal too) a new block (with `--json` a new line) comes with every change.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ const ASK_EVERY: Duration = Duration::from_secs(60);
 pub(super) async fn run(desk: &Desk, answer: &mut Answer) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let screen = (io::stdout().is_terminal() && !answer.is_json()).then(Screen::enter);
+    let screen = (can_redraw() && !answer.is_json()).then(Screen::enter);
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asking = Box::pin(desk.ask());
@@ -61,6 +62,15 @@ pub(super) async fn run(desk: &Desk, answer: &mut Answer) -> Result<(), Failure>
             }
         }
     }
+}
+
+/// Whether stdout is a terminal that understands the codes of [`Screen`]; one that is called dumb, or nothing, does not.
+fn can_redraw() -> bool {
+    io::stdout().is_terminal() && understands_codes(std::env::var_os("TERM").as_deref())
+}
+
+fn understands_codes(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// What makes one look differ from another; ages and distances do not.
@@ -139,6 +149,18 @@ fn fit(text: &str, height: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dumb_terminal_gets_no_codes() {
+        for (term, codes) in [
+            (Some("xterm"), true),
+            (Some("dumb"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            assert_eq!(understands_codes(term.map(OsStr::new)), codes, "{term:?}");
+        }
+    }
 
     #[test]
     fn what_does_not_fit_is_counted() {

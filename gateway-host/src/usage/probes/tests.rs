@@ -299,3 +299,21 @@ async fn whoever_asked_may_go_away_and_the_answer_still_arrives() {
     };
     timeout(Duration::from_secs(10), arrived).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_probe_that_panicked_stands_in_nobodys_way() {
+    let world = World::new(&[("a", "key", Ok(40.0))]);
+    let (probes, _registry) = world.process().await;
+    let asked = &world.asked[&SubscriptionId::new("a")];
+    asked.may_answer.close(); // the probe unwraps it
+    for count in 1..=2 {
+        let told = probes
+            .ask([SubscriptionId::new("a")], Occasion::Demand)
+            .await;
+        assert!(
+            matches!(told.as_slice(), [(_, Told::Failed(_))]),
+            "{told:?}"
+        );
+        assert_eq!(world.count("a"), count);
+    }
+}
