@@ -2,8 +2,12 @@
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
 pub mod console;
+pub mod dedupe;
+pub mod escape;
+pub mod outbox;
 pub mod recording;
 pub mod split;
+pub mod wire;
 
 use std::time::Duration;
 
