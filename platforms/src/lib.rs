@@ -1,6 +1,8 @@
 //! Platforms translate: their own events to [`Inbound`](gateway_core::message::Inbound), our
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
+pub mod attachments;
+pub mod buttons;
 pub mod console;
 pub mod dedupe;
 pub mod escape;
