@@ -2,6 +2,7 @@
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
 pub mod attachments;
+pub mod board;
 pub mod buttons;
 pub mod console;
 pub mod dedupe;
@@ -9,6 +10,7 @@ pub mod escape;
 pub mod outbox;
 pub mod recording;
 pub mod split;
+pub mod stream;
 pub mod wire;
 
 use std::time::Duration;
