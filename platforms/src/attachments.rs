@@ -199,8 +199,10 @@ const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 pub fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mapped: String = last.chars().filter_map(safe_char).collect();
-    let trimmed = mapped.trim_matches(|c: char| c == '.' || c == '_' || c.is_whitespace());
-    let short = shortened(trimmed);
+    let is_edge = |c: char| c == '.' || c == '_' || c.is_whitespace();
+    // Again behind the cut, which may fall where such a character stands.
+    let short = shortened(mapped.trim_matches(is_edge));
+    let short = short.trim_end_matches(is_edge);
     let stem = short
         .split('.')
         .next()
@@ -209,7 +211,7 @@ pub fn safe_name(name: &str) -> String {
     match () {
         () if short.is_empty() => "file".to_owned(),
         () if is_reserved(stem.trim_end()) => format!("file-{short}"),
-        () => short,
+        () => short.to_owned(),
     }
 }
 

@@ -60,7 +60,7 @@ impl Shape {
 
     /// The same bound halved, for a platform that called a message too long; `None` = it cannot be halved usefully.
     pub fn halved(&self) -> Option<Self> {
-        (self.limit >= 2 * LEAST).then(|| Self {
+        (self.limit >= 2 * LEAST).then_some(Self {
             limit: self.limit / 2,
             ..*self
         })

@@ -202,7 +202,7 @@ impl Stream {
 }
 
 /// Stands where a message's own text could not.
-pub const IN_FILE: &str = "The answer is in the file.";
+pub const IN_FILE: &str = "The whole answer is in the file.";
 
 #[cfg(test)]
 mod tests;

@@ -76,6 +76,16 @@ impl Sender {
         self.change(|outbox, _| outbox.remove(slot));
     }
 
+    /// Says that no more texts will come for a slot.
+    pub fn close(&self, slot: SlotId) {
+        self.change(|outbox, _| outbox.close(slot));
+    }
+
+    /// Whether nothing is waiting or under way.
+    pub fn is_idle(&self) -> bool {
+        self.shared.outbox.lock().is_idle()
+    }
+
     /// Waits until nothing is waiting or under way. Texts that come meanwhile count.
     pub async fn drained(&self) {
         loop {
@@ -216,7 +226,7 @@ mod tests {
                 after: Some(Duration::from_millis(700)),
                 scope: Scope::Channel,
             };
-            let fault = (state.asked % 3 == 0).then_some(limited);
+            let fault = (state.asked.is_multiple_of(3)).then_some(limited);
             (state.asked, fault)
         }
 
@@ -242,7 +252,7 @@ mod tests {
             if at == next {
                 state.posts.push((nonce.to_owned(), body.text.clone()));
             }
-            if asked % 5 == 0 {
+            if asked.is_multiple_of(5) {
                 return Err(WireError::Uncertain("reset".to_owned()));
             }
             Ok(MessageId(at.to_string()))

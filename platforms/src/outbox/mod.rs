@@ -190,6 +190,20 @@ impl Outbox {
         }
     }
 
+    /// Says that no more texts will come: what the slot wants now is final; without a wish it is closed.
+    pub fn close(&mut self, id: SlotId) {
+        let Some(slot) = self.slots.get_mut(&id) else {
+            return;
+        };
+        if let Some(want) = &mut slot.want {
+            want.stage = Stage::Final;
+        } else if slot.has_work() || slot.busy.is_some() {
+            slot.keep_only_stale();
+        } else {
+            self.slots.remove(&id);
+        }
+    }
+
     /// Chooses the next request and marks it as under way. Ask again until it answers `Wait` or `Idle`.
     pub fn next(&mut self, now: Instant) -> Next {
         let ending: HashSet<&Place> = self

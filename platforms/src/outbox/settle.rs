@@ -199,7 +199,8 @@ impl Slot {
         self.message.take_if(|one| one == message);
     }
 
-    fn keep_only_stale(&mut self) {
+    /// Lets the message stand; only those it replaced are still to be deleted.
+    pub(super) fn keep_only_stale(&mut self) {
         self.message = None;
         self.remove();
     }

@@ -127,7 +127,7 @@ impl Slot {
             let message = self.message.as_ref().or(self.stale.first());
             return message.map(|_| Kind::Delete);
         }
-        let wants = self.want.is_some() && !self.too_long && !(self.deleted && !self.ends());
+        let wants = self.wants();
         match &self.message {
             Some(_) if wants => Some(if self.is_too_old(pace, now) {
                 Kind::Post
@@ -139,10 +139,14 @@ impl Slot {
         }
     }
 
+    /// Whether it has a text that may be sent.
+    fn wants(&self) -> bool {
+        self.want.is_some() && !self.too_long && (!self.deleted || self.ends())
+    }
+
     pub(super) fn has_work(&self) -> bool {
-        let wants = self.want.is_some() && !self.too_long && !(self.deleted && !self.ends());
         let leaves = self.removed && self.message.is_some();
-        wants || leaves || self.limbo.is_some() || !self.stale.is_empty()
+        self.wants() || leaves || self.limbo.is_some() || !self.stale.is_empty()
     }
 
     fn is_too_old(&self, pace: &Pace, now: Instant) -> bool {

@@ -343,3 +343,23 @@ fn quiet_channels_are_forgotten() {
     }
     assert!(scene.outbox.gate.channels() < 8);
 }
+
+#[test]
+fn a_slot_that_is_closed_shows_its_last_text_and_is_forgotten() {
+    let mut scene = Scene::new(Pace::DISCORD);
+    let slot = scene.open("a", Stage::Live);
+    scene.line();
+    scene.posted(slot, "m");
+    scene.show(slot, "ab", Stage::Live);
+    scene.outbox.close(slot);
+    assert_eq!(scene.line(), "edit m ab");
+    scene.done(slot, Ok(None));
+    let other = scene.open("b", Stage::Live);
+    scene.line();
+    scene.posted(other, "n");
+    scene.outbox.close(other);
+    assert_eq!(
+        (scene.line(), scene.outbox.open_slots()),
+        ("idle".to_owned(), 0)
+    );
+}
