@@ -200,18 +200,17 @@ pub fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mapped: String = last.chars().filter_map(safe_char).collect();
     let is_edge = |c: char| c == '.' || c == '_' || c.is_whitespace();
-    // Again behind the cut, which may fall where such a character stands.
-    let short = shortened(mapped.trim_matches(is_edge));
-    let short = short.trim_end_matches(is_edge);
-    let stem = short
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    match () {
-        () if short.is_empty() => "file".to_owned(),
-        () if is_reserved(stem.trim_end()) => format!("file-{short}"),
-        () => short.to_owned(),
+    let plain = mapped.trim_matches(is_edge);
+    let stem = plain.split('.').next().unwrap_or_default();
+    let prefix = match is_reserved(&stem.to_ascii_lowercase()) {
+        true => "file-",
+        false => "",
+    };
+    // Trimmed again behind the cut, which may fall where such a character stands.
+    let short = shortened(&format!("{prefix}{plain}"));
+    match short.trim_end_matches(is_edge) {
+        "" => "file".to_owned(),
+        short => short.to_owned(),
     }
 }
 
