@@ -117,8 +117,12 @@ fn fence(
     })
 }
 
+/// How many characters tell whether a line is a fence: more bullets and indent than this nobody follows.
+const LOOKED_AT: usize = 80;
+
 /// Whether a renderer that meets `text` as a line of its own could take it for a fence.
 pub(super) fn looks_like_one(text: &str) -> bool {
+    let text = Unit::Chars.head(text, LOOKED_AT);
     marker(read(text, 0).text).is_some()
 }
 

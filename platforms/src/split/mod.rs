@@ -196,7 +196,7 @@ impl Splitter {
         }
         loop {
             let room = self.piece.room(self.limit, after.fence.as_ref());
-            if self.unit.length(rest) <= room {
+            if self.unit.fits(rest, room) {
                 return rest;
             }
             if !self.piece.body.is_empty() && room < self.limit / 4 {
@@ -225,7 +225,8 @@ impl Splitter {
 fn cut(text: &str, room: usize, keep: usize, unit: Unit) -> (&str, &str) {
     let mut taken = 0;
     let (mut spaces, mut clusters) = (Vec::new(), Vec::new());
-    for (start, cluster) in text.grapheme_indices(true) {
+    // One character beyond the room tells where the last cluster within it ends.
+    for (start, cluster) in unit.head(text, room).grapheme_indices(true) {
         taken += unit.length(cluster);
         if taken > room {
             break;

@@ -111,6 +111,22 @@ fn a_family_stays_together_and_an_endless_cluster_is_cut() {
     );
 }
 
+/// One line of a quarter of a mebibyte, whatever it is made of, is cut in time that grows with its length alone.
+#[test]
+fn hostile_lines_are_cut_quickly() {
+    for part in ["`", "~", " ", "a", "- ", "\u{301}", "```x "] {
+        let text = part.repeat((1 << 18) / part.len());
+        let pieces = split(&text, 1_900, Unit::Utf16);
+        assert!(pieces.len() >= text.encode_utf16().count().div_ceil(1_900));
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| Unit::Utf16.length(piece) <= 1_900),
+            "{part:?}"
+        );
+    }
+}
+
 #[test]
 fn what_is_shortened_says_so() {
     assert_eq!(shorten("short", 5, Unit::Chars), "short");

@@ -21,6 +21,22 @@ impl Unit {
         }
     }
 
+    /// Returns the beginning of `text` up to and including the first character that no longer fits into `max`; all of it
+    /// if it fits. Looks no further, so that cutting a very long line stays cheap.
+    pub(super) fn head(self, text: &str, max: usize) -> &str {
+        let mut taken = 0;
+        let behind = text.char_indices().find_map(|(at, c)| {
+            taken += self.width(c);
+            (taken > max).then(|| at + c.len_utf8())
+        });
+        behind.map_or(text, |at| text.split_at(at).0)
+    }
+
+    /// Whether `text` is at most `max` long.
+    pub(super) fn fits(self, text: &str, max: usize) -> bool {
+        self.length(self.head(text, max)) <= max
+    }
+
     /// The most one character can take: no limit below it can be held.
     pub const fn widest(self) -> usize {
         match self {
