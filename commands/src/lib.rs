@@ -8,6 +8,7 @@ mod new;
 mod resume_handoff;
 mod status;
 mod stop;
+pub mod surface;
 pub mod usage;
 mod view;
 mod when;

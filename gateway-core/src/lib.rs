@@ -1,6 +1,7 @@
 //! Vocabulary and every decision of the gateway: facts and the time come in, a decision with its reason goes out.
 //! No I/O, no async, no clock, no environment.
 
+pub mod access;
 pub mod command;
 pub mod cooling;
 pub mod duration;

@@ -1,9 +1,19 @@
 //! Platforms translate: their own events to [`Inbound`](gateway_core::message::Inbound), our
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
+pub mod activity;
+pub mod attachments;
+pub mod board;
+pub mod buttons;
+pub mod chat;
 pub mod console;
+pub mod dedupe;
+pub mod escape;
+pub mod outbox;
 pub mod recording;
 pub mod split;
+pub mod stream;
+pub mod wire;
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use gateway_core::explain;
 use gateway_core::handoff::{redact::Redactor, think};
 use gateway_core::usage::portal::{self, write};
 use jiff::{SignedDuration, Timestamp};
+use platforms::split::{Unit, split};
 use providers::foreign;
 use serde_json::{Value, json};
 
@@ -290,11 +291,13 @@ fn visible_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let visible = think::strip(&text);
     assert!(visible.len() <= text.len());
-    for part in platforms::split::split(&text, 2_000) {
-        assert!(
-            part.chars().count() <= 2_000,
-            "a part is longer than its limit"
-        );
+    for unit in [Unit::Chars, Unit::Utf16, Unit::SlackEscaped] {
+        for part in split(&text, 2_000, unit) {
+            assert!(
+                unit.length(&part) <= 2_000,
+                "a part is longer than its limit"
+            );
+        }
     }
     let redacted = Redactor::shapes().redact(&text).into_owned();
     assert_eq!(
