@@ -2,7 +2,7 @@
 //! two. Version seen: 0.171.0; each row has a capture in `stream/tests.rs`.
 
 use gateway_core::failure::{
-    Context, Evidence, Failure, FailureKind, FailureScope, judge as common,
+    Context, Evidence, Failure, FailureKind, FailureScope, Headers, judge as common,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -149,14 +149,20 @@ fn usage_limit(
     }
 }
 
-/// A wall in front of the service (a challenge page) says nothing about the login.
+/// A 403 may be a wall in front of the service, a spent quota or the login: its words are judged as any answer's.
 fn with_status(trouble: &Trouble) -> Option<(FailureKind, FailureScope)> {
-    let words = trouble.message.to_lowercase();
-    let wall = ["<html", "just a moment", "cf-mitigated"];
-    if trouble.status == Some(403) && wall.iter().any(|word| words.contains(word)) {
-        return Some((Kind::Transport, Scope::NetworkEdge));
+    if trouble.status != Some(403) {
+        return by_status(trouble.status);
     }
-    by_status(trouble.status)
+    let context = Context {
+        provider: "codex",
+        ..Context::at(Timestamp::UNIX_EPOCH) // only what it is about is asked, not when it ends
+    };
+    let answer = Evidence::of_answer(403, Headers::default(), &trouble.message);
+    let failure = common(&answer, &context, None).failure();
+    failure
+        .map(|failure| (failure.kind, failure.scope))
+        .or_else(|| by_status(trouble.status))
 }
 
 fn by_status(status: Option<u64>) -> Option<(FailureKind, FailureScope)> {
@@ -290,6 +296,31 @@ mod tests {
                 kind,
                 "{info}"
             );
+        }
+    }
+
+    #[test]
+    fn a_403_is_what_its_words_say() {
+        for (message, expected) in [
+            (
+                "unexpected status 403 Forbidden: Just a moment...",
+                (Kind::Transport, Scope::NetworkEdge),
+            ),
+            (
+                "unexpected status 403 Forbidden: {\"error\":{\"message\":\"You have reached your usage limit for this billing cycle.\",\"type\":\"access_terminated_error\"}}",
+                (Kind::RateLimit, Scope::Account),
+            ),
+            (
+                "unexpected status 403 Forbidden: Forbidden",
+                (Kind::Auth, Scope::Account),
+            ),
+        ] {
+            let trouble = Trouble {
+                status: Some(403),
+                message: message.to_owned(),
+                ..Trouble::default()
+            };
+            assert_eq!(with_status(&trouble), Some(expected), "{message}");
         }
     }
 

@@ -63,6 +63,15 @@ impl Limits {
             .filter(|reading| reading.scope != Some(WindowScope::Spend))
             .filter(spent)
             .collect();
+        // Updates name no thread: a bucket may be another turn's, the account's windows are everybody's.
+        let of_account = |reading: &&&Reading| {
+            !matches!(
+                reading.scope,
+                Some(WindowScope::Bucket(_) | WindowScope::Model(_))
+            )
+        };
+        let shared: Vec<&Reading> = spent.iter().filter(of_account).copied().collect();
+        let spent = if shared.is_empty() { spent } else { shared };
         let last = spent
             .iter()
             .max_by_key(|reading| reading.resets_at.map_or(i64::MAX, Timestamp::as_second))?;
@@ -124,6 +133,21 @@ mod tests {
         assert_eq!(reset(unknown), Some(None));
         assert_eq!(heard(&[update(room.clone(), room)]).spent(), None);
         assert_eq!(heard(&[update(Value::Null, Value::Null)]).spent(), None);
+    }
+
+    #[test]
+    fn a_bucket_of_another_turn_does_not_move_the_accounts_reset() {
+        let window =
+            |reset: i64| json!({"usedPercent": 100, "windowDurationMins": 300, "resetsAt": reset});
+        let other = json!({"rateLimits": {"limitId": "codex_bengalfox", "limitName": "GPT-5.3-Codex-Spark", "primary": window(1_796_009_000), "secondary": null}});
+        let own = update(window(1_796_000_930), Value::Null);
+        let spent = heard(&[other.clone(), own]).spent().unwrap();
+        assert_eq!(
+            (spent.retry_at.map(Timestamp::as_second), spent.bucket),
+            (Some(1_796_000_930), false)
+        );
+        let spent = heard(&[other]).spent().unwrap();
+        assert!(spent.bucket, "the only spent one");
     }
 
     #[test]
