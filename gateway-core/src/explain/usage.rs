@@ -8,11 +8,14 @@
 //! The verdict is the gate's: the same settings, and [`blocked_until_ms`] for every window. What is not proven to be spent is
 //! `eligible` where something readable and current says so, and `fail_open` where nothing does; both are tried.
 
+mod words;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use self::words::{label, number, words};
 use super::scenario::{self, text};
 use crate::ids::SubscriptionId;
 use crate::plan::{GateSettings, WindowView};
@@ -406,43 +409,6 @@ fn is_part(reading: &Reading) -> bool {
     let of_codex =
         matches!(&reading.scope, Some(WindowScope::Bucket(bucket)) if bucket.starts_with("codex"));
     of_codex || reading.window.starts_with("seven_day_") || reading.window == UNNAMED_WINDOW
-}
-
-/// The window's id, with what it limits where the id does not tell.
-fn label(reading: &Reading) -> String {
-    let window = &reading.window;
-    match &reading.scope {
-        Some(WindowScope::Model(part) | WindowScope::Bucket(part))
-            if window != part
-                && !window.starts_with("seven_day_")
-                && !window.to_lowercase().contains(&part.to_lowercase()) =>
-        {
-            format!("{window}:{part}")
-        }
-        _ => window.clone(),
-    }
-}
-
-fn words(reading: &Reading) -> String {
-    let used = reading
-        .used_pct
-        .map_or(String::new(), |used| format!(" at {}%", number(used)));
-    let status = if reading.status == WindowStatus::Rejected {
-        " is refused"
-    } else {
-        " is spent"
-    };
-    format!("{}{status}{used}", label(reading))
-}
-
-/// Whole percentages without a fraction.
-fn number(percent: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    if percent.fract() == 0.0 && percent < 1e15 {
-        json!(percent as i64)
-    } else {
-        json!(percent)
-    }
 }
 
 #[cfg(test)]
