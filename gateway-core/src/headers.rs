@@ -21,12 +21,21 @@ impl Headers {
         }
     }
 
-    /// Takes an object of text, numbers, or lists of either (as some programs print headers).
-    pub fn of_json(object: &Value) -> Self {
-        let members = object.as_object().into_iter().flatten();
-        members
-            .filter_map(|(name, value)| Some((name.as_str(), text(value)?)))
-            .collect()
+    /// Takes headers as programs print them: an object of text, numbers, or lists of either; a list of pairs or of objects
+    /// with `name` and `value`; or lines of `name: value`.
+    pub fn of_json(headers: &Value) -> Self {
+        match headers {
+            Value::Object(members) => members
+                .iter()
+                .filter_map(|(name, value)| Some((name.as_str(), text(value)?)))
+                .collect(),
+            Value::Array(items) => items.iter().filter_map(pair).collect(),
+            Value::String(lines) => lines
+                .lines()
+                .filter_map(|line| line.split_once(':'))
+                .collect(),
+            _ => Self::default(),
+        }
     }
 
     /// Returns the first value of a lower-case name that is not empty.
@@ -73,6 +82,22 @@ impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for Headers {
     }
 }
 
+/// `["name", "value"]`, `{"name": …, "value": …}`, or a line of text.
+fn pair(item: &Value) -> Option<(&str, String)> {
+    if let Some(line) = item.as_str() {
+        let (name, value) = line.split_once(':')?;
+        return Some((name, value.to_owned()));
+    }
+    let (name, value) = match item.as_array().map(Vec::as_slice) {
+        Some([name, value]) => (name, value),
+        _ => (
+            item.get("name").or_else(|| item.get("key"))?,
+            item.get("value")?,
+        ),
+    };
+    Some((name.as_str()?, text(value)?))
+}
+
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -85,6 +110,8 @@ fn text(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -95,6 +122,25 @@ mod tests {
         assert_eq!(headers.get("retry-after"), Some("5"));
         assert_eq!(headers.iter().count(), 2);
         assert_eq!(headers.get("Retry-After"), None);
+    }
+
+    #[test]
+    fn headers_are_read_in_every_print() {
+        let prints = [
+            json!({"Retry-After": 5}),
+            json!([["Retry-After", "5"], ["odd"], 3]),
+            json!([{"name": "Retry-After", "value": "5"}, {"key": "x"}]),
+            json!(["Retry-After: 5", "no header"]),
+            json!("HTTP/1.1 429\r\nRetry-After: 5\r\n"),
+        ];
+        for print in prints {
+            assert_eq!(
+                Headers::of_json(&print).get("retry-after"),
+                Some("5"),
+                "{print}"
+            );
+        }
+        assert!(Headers::of_json(&json!(7)).is_empty());
     }
 
     #[test]

@@ -8,15 +8,19 @@
 //! The verdict is the gate's: the same settings, and [`blocked_until_ms`] for every window. What is not proven to be spent is
 //! `eligible` where something readable and current says so, and `fail_open` where nothing does; both are tried.
 
+mod words;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use self::words::{label, number, words};
 use super::scenario::{self, text};
 use crate::ids::SubscriptionId;
 use crate::plan::{GateSettings, WindowView};
 use crate::usage::blocking::{MAX_AHEAD_MS, MAX_RESET_MS, blocked_until_ms, refuses};
+use crate::usage::refusal::UNNAMED_WINDOW;
 use crate::usage::scope::{self, Reach};
 use crate::usage::source::{Headers, Origin, detect};
 use crate::usage::{Reading, ReadingSource, WindowScope, WindowStatus, merge, portal};
@@ -34,6 +38,9 @@ const ASIDE: [&str; 10] = [
     "note",
     "title",
 ];
+
+/// No line has more payloads; further members are not looked at.
+const MAX_PAYLOADS: usize = 16;
 
 /// Parts of the names of members that hold what the question is about; others hold what was known before.
 const ASKED: [&str; 6] = ["snapshot", "event", "headers", "usage", "body", "response"];
@@ -62,7 +69,9 @@ struct Said {
 
 fn said(line: &Value, now: Timestamp) -> Result<Said, String> {
     let members = line.as_object().into_iter().flatten();
-    let payloads = members.filter(|(name, _)| !ASIDE.contains(&name.as_str()));
+    let payloads = members
+        .filter(|(name, _)| !ASIDE.contains(&name.as_str()))
+        .take(MAX_PAYLOADS);
     let (mut any, mut asked, mut beside) = (false, Said::default(), Said::default());
     for (name, payload) in payloads {
         any = true;
@@ -113,12 +122,23 @@ fn read(name: &str, payload: &Value, line: &Value, now: Timestamp, into: &mut Sa
         registry(payload, line, now).unwrap_or_else(|| detect::readings(payload, &origin))
     };
     let is_stale = payload.get("stale").and_then(Value::as_bool) == Some(true);
+    let needs_stamp = is_registry(payload);
     for reading in &mut readings {
-        // What calls itself stale has no time we could trust.
-        reading.observed_at = reading.observed_at.or(Some(now)).filter(|_| !is_stale);
+        // What calls itself stale has no time we could trust, nor has a row of a registry that lost its own.
+        let assumed = Some(now).filter(|_| !needs_stamp);
+        reading.observed_at = reading.observed_at.or(assumed).filter(|_| !is_stale);
     }
     into.names.extend(detect::names(payload, &origin));
     into.readings.extend(readings);
+}
+
+/// Whether the payload is from a registry, whose rows are copies of any age: they count from the time they state or not at all.
+fn is_registry(payload: &Value) -> bool {
+    let row = |name: &str| payload.get(name).is_some_and(Value::is_string);
+    payload
+        .pointer("/providers/0/accounts")
+        .is_some_and(Value::is_array)
+        || (payload.get("windows").is_some() && (row("account") || row("provider_slug")))
 }
 
 /// When the payload was true: its own stamp, the line's, or its stated age.
@@ -222,7 +242,8 @@ impl<'r> Case<'r> {
     }
 
     /// Until when, and what. Windows of one part are all to be open again, so their latest reset counts; of several parts
-    /// the one that opens first. Where every part is held up and there is no window of the account, the account is.
+    /// the one that opens first. Where every part is held up and there is no window of the account, the account is, unless the
+    /// parts are known to be parts of one: then silence about the account is no refusal.
     fn blocked(&self) -> Option<(i64, Holds<'r>)> {
         let mut parts: BTreeMap<Holds<'r>, Option<i64>> = BTreeMap::new();
         for reading in self.readings {
@@ -237,7 +258,10 @@ impl<'r> Case<'r> {
             if let Some(until) = account {
                 return Some((until, Holds::Account));
             }
-        } else if !parts.is_empty() && parts.values().all(Option::is_some) {
+        } else if !parts.is_empty()
+            && parts.values().all(Option::is_some)
+            && !self.relevant().any(is_part)
+        {
             let soonest = parts.into_values().flatten().min()?;
             return Some((soonest, Holds::Account));
         }
@@ -367,6 +391,9 @@ impl<'r> Case<'r> {
             };
             used.entry(label(reading))
                 .or_insert_with(|| number(percent));
+            if let Some(kind) = reading.window.strip_prefix("copilot_") {
+                used.entry(kind).or_insert_with(|| number(percent));
+            }
             let same = |share: f64| (share - percent).abs() < 0.01;
             for (name, _) in names.iter().filter(|(_, share)| same(*share)) {
                 used.entry(name.clone()).or_insert_with(|| number(percent));
@@ -376,41 +403,12 @@ impl<'r> Case<'r> {
     }
 }
 
-/// The window's id, with what it limits where the id does not tell.
-fn label(reading: &Reading) -> String {
-    let window = &reading.window;
-    match &reading.scope {
-        Some(WindowScope::Model(part) | WindowScope::Bucket(part))
-            if window != part
-                && !window.starts_with("seven_day_")
-                && !window.to_lowercase().contains(&part.to_lowercase()) =>
-        {
-            format!("{window}:{part}")
-        }
-        _ => window.clone(),
-    }
-}
-
-fn words(reading: &Reading) -> String {
-    let used = reading
-        .used_pct
-        .map_or(String::new(), |used| format!(" at {}%", number(used)));
-    let status = if reading.status == WindowStatus::Rejected {
-        " is refused"
-    } else {
-        " is spent"
-    };
-    format!("{}{status}{used}", label(reading))
-}
-
-/// Whole percentages without a fraction.
-fn number(percent: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    if percent.fract() == 0.0 && percent < 1e15 {
-        json!(percent as i64)
-    } else {
-        json!(percent)
-    }
+/// Whether a window is by its nature one of a part of an account that has windows of its own: a model's week of Claude, a
+/// bucket of Codex, a model a hub holds a mark against. Other sources know nothing but models.
+fn is_part(reading: &Reading) -> bool {
+    let of_codex =
+        matches!(&reading.scope, Some(WindowScope::Bucket(bucket)) if bucket.starts_with("codex"));
+    of_codex || reading.window.starts_with("seven_day_") || reading.window == UNNAMED_WINDOW
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const MICROS_FROM: i128 = 100_000_000_000_000;
 const NANOS_FROM: i128 = 100_000_000_000_000_000;
 
 /// Reads an instant: RFC 3339 (no offset means UTC) or an epoch number or numeric string in s, ms, µs or ns by magnitude.
-/// Zero, negative, not finite and everything else is `None`.
+/// A list of one is what it holds (header libraries write that). Zero, negative, not finite and everything else is `None`.
 pub fn instant(value: &Value) -> Option<Timestamp> {
     match value {
         Value::Number(number) => number
@@ -20,6 +20,10 @@ pub fn instant(value: &Value) -> Option<Timestamp> {
             .and_then(epoch_integer)
             .or_else(|| number.as_f64().and_then(epoch_float)),
         Value::String(text) => instant_text(text),
+        Value::Array(items) => match items.as_slice() {
+            [one] if !one.is_array() => instant(one),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -115,6 +119,7 @@ mod tests {
             json!(1_790_265_600_000_000_i64),
             json!(1_790_265_600_000_000_000_i64),
             json!(1.7902656e18),
+            json!(["1790265600"]),
         ];
         for form in forms {
             assert_eq!(
@@ -144,6 +149,8 @@ mod tests {
             json!(1e300),
             json!("1e400"),
             json!([]),
+            json!([1_790_265_600, 1_790_265_600]),
+            json!([[1_790_265_600]]),
             json!({}),
             json!("2026-09-24"),
             json!("in 5 hours"),

@@ -7,10 +7,13 @@ use crate::explain::usage_line;
 use crate::usage::instant;
 
 const CASES: &str = include_str!("../../../cases/usage.jsonl");
+/// Payloads of other programs, gathered and answered by the contract before the parsers were looked at.
+const FOREIGN: &str = include_str!("../../../cases/usage-foreign.jsonl");
 const NOW: &str = "2026-09-21T09:00:00Z";
 
 fn cases() -> Vec<Value> {
-    let rows = CASES.lines().filter(|row| !row.trim().is_empty());
+    let rows = CASES.lines().chain(FOREIGN.lines());
+    let rows = rows.filter(|row| !row.trim().is_empty());
     rows.map(|row| serde_json::from_str(row).unwrap()).collect()
 }
 
@@ -56,7 +59,7 @@ fn misses(expect: &Value, got: &Value) -> Vec<String> {
 #[test]
 fn every_case_is_answered_as_expected() {
     let cases = cases();
-    assert!(cases.len() >= 60, "{}", cases.len());
+    assert!(cases.len() >= 250, "{}", cases.len());
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|case| {
@@ -98,6 +101,41 @@ fn hostile_values_void_only_themselves() {
         .collect();
     let wide = json!({"id": "a", "now": NOW, "snapshot": {"windows": wide}}).to_string();
     assert_eq!(answer(&wide)["verdict"], "skip");
+}
+
+#[test]
+fn what_goes_on_without_end_is_cut() {
+    let rows = |row: fn(usize) -> Value| Value::from_iter((0..20_000).map(row));
+    let members =
+        |row: fn(usize) -> Value| Value::from_iter((0..20_000).map(|n| (format!("m{n}"), row(n))));
+    let payloads = [
+        json!({"windows": members(|n| json!({"used_percent": n % 100, "n": n}))}),
+        json!({"windows": members(|_| json!({"key": "five_hour", "used_percent": 3}))}),
+        json!({"rateLimitsByLimitId": members(|_| json!({"primary": {"usedPercent": 5}})), "primary": {"usedPercent": 1}}),
+        json!({"rate_limit_info": {"unifiedWindows": members(|_| json!({"utilization": 0.5}))}}),
+        json!({"additional_rate_limits": rows(|n| json!({"limit_name": n.to_string(), "rate_limit": {"primary_window": {"used_percent": 5}}}))}),
+        json!({"five_hour": {"utilization": 40}, "limits": rows(|n| json!({"kind": n.to_string(), "percent": 5}))}),
+        json!({"usages": members(|_| json!({"used_ratio": 0.5}))}),
+        json!({"quota_snapshots": members(|_| json!({"percent_remaining": 5}))}),
+        json!({"groups": rows(|n| json!({"displayName": "gpt", "buckets": [{"bucketId": n.to_string(), "remainingFraction": 0.5}]}))}),
+        json!({"models": members(|_| json!({"quotaInfo": {"remainingFraction": 0.5}}))}),
+    ];
+    for payload in payloads {
+        let line = json!({"id": "a", "now": NOW, "snapshot": payload}).to_string();
+        let answer = answer(&line);
+        let windows = answer["used_percent"].as_object().unwrap().len();
+        let head: String = line.chars().take(120).collect();
+        assert!((1..=600).contains(&windows), "{windows}: {head}");
+    }
+    // More payloads than any line has.
+    let mut line = members(|n| json!({"used_percent": n % 100}));
+    line["id"] = json!("a");
+    line["now"] = json!(NOW);
+    let windows = answer(&line.to_string())["used_percent"]
+        .as_object()
+        .unwrap()
+        .len();
+    assert!(windows <= 16, "{windows}");
 }
 
 /// A payload made of the words the parsers know, in places where they do not belong.

@@ -54,7 +54,9 @@ pub fn rate_limit_info(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         .into_iter()
         .flatten()
         .map(|(id, facts)| fraction_window(id, facts, origin))
+        .take(MAX_WINDOWS)
         .collect();
+    judge_listed(&mut readings, info, origin);
     // The window the event is about, if it is not listed: per-model windows never are.
     if let Some(id) = text_of(info, &["rateLimitType"])
         && !readings.iter().any(|reading| reading.window == id)
@@ -70,6 +72,32 @@ pub fn rate_limit_info(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         readings.push(reading);
     }
     readings
+}
+
+/// The event's word belongs to the window it names. A request that was served is refused by none, so a window of the account
+/// that is listed as full lets requests through.
+fn judge_listed(readings: &mut [Reading], info: &Value, origin: &Origin<'_>) {
+    let word = if overage_is_refused(info) {
+        WindowStatus::Rejected
+    } else {
+        text_of(info, &["status"]).map_or(WindowStatus::Unknown, status)
+    };
+    let served = matches!(word, WindowStatus::Allowed | WindowStatus::Warning);
+    let named = text_of(info, &["rateLimitType"]);
+    for reading in readings {
+        if named == Some(reading.window.as_str()) {
+            reading.resets_at = reading.resets_at.or_else(|| resets_at(info, origin));
+            if reading.status == WindowStatus::Unknown {
+                reading.status = word;
+            }
+        } else if served
+            && reading.status == WindowStatus::Unknown
+            && reading.scope == Some(WindowScope::Account)
+            && reading.used_pct.is_some_and(|used| used >= 100.0)
+        {
+            reading.status = WindowStatus::Allowed;
+        }
+    }
 }
 
 /// Whether an event's own word is a refusal of the request it came with.
@@ -252,14 +280,16 @@ fn header_reset(headers: &Headers, name: &str, origin: &Origin<'_>) -> Option<Ti
     fields::reset(origin, &json!(headers.get(name)?))
 }
 
-/// `5h`, `7d`, `7d_opus`, `7d-sonnet`, `7d_oi` as the events name them. Overage and anything unknown is no window.
+/// `5h`, `7d`, `7d_opus`, `7d-sonnet`, `7d_oi` as the events name them; the program also knows the events' own names there.
+/// Overage and anything unknown is no window.
 fn long(short: &str) -> Option<String> {
     match short {
-        "5h" => Some("five_hour".to_owned()),
-        "7d" => Some("seven_day".to_owned()),
+        "5h" | "five_hour" => Some("five_hour".to_owned()),
+        "7d" | "seven_day" | "weekly" => Some("seven_day".to_owned()),
         "7d_oi" | "7d-oi" => Some("seven_day_overage_included".to_owned()),
         _ => short
             .strip_prefix("7d")
+            .or_else(|| short.strip_prefix("seven_day"))
             .and_then(|rest| rest.strip_prefix(['_', '-']))
             .filter(|model| !model.is_empty())
             .map(|model| format!("seven_day_{model}")),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::fields::{self, flag_of, member, number_of, text_of};
-use super::{Headers, Origin, span};
+use super::{Headers, MAX_WINDOWS, Origin, span};
 use crate::usage::{Reading, WindowScope, WindowStatus};
 
 /// The bucket of ordinary models.
@@ -77,7 +77,7 @@ pub fn usage(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
                 member(more, &["rate_limit", "rateLimit"])?,
             ))
         });
-    let families = main.into_iter().chain(review).chain(more);
+    let families = main.into_iter().chain(review).chain(more.take(MAX_WINDOWS));
     let read = |(bucket, limit): (String, &Value)| {
         let windows = SLOTS.into_iter().filter_map(|slot| {
             let named = [format!("{slot}_window"), format!("{slot}Window")];
@@ -138,6 +138,7 @@ fn snapshots(payload: &Value) -> Vec<(String, &Value)> {
         .into_iter()
         .flatten()
         .filter(|(_, snapshot)| snapshot.is_object())
+        .take(MAX_WINDOWS)
         .map(|(id, snapshot)| (id.clone(), snapshot))
         .collect();
     let single = member(payload, &ONE).unwrap_or(payload);

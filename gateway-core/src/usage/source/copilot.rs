@@ -1,14 +1,14 @@
 //! GitHub Copilot: `GET /copilot_internal/user`, and the quota headers of its answers.
 //!
-//! `quota_snapshots` by kind, each with `percent_remaining` (negative beyond the allowance) or `remaining` of `entitlement`;
+//! `quota_snapshots` by kind (or a list of them), each with `percent_remaining` (negative beyond the allowance) or `remaining` of `entitlement`;
 //! unlimited ones and those without an entitlement are no windows. Turns draw on `premium_interactions`; a free plan has
 //! none and draws on `chat`. All kinds reset together, monthly; a snapshot's own reset may be 0, the top one counts then.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::fields::{self, flag_of, member, number_of};
-use super::{Headers, Origin, span};
+use super::fields::{self, flag_of, member, number_of, text_of};
+use super::{Headers, MAX_WINDOWS, Origin, span};
 use crate::usage::{Reading, WindowScope};
 
 const PREMIUM: &str = "premium_interactions";
@@ -23,13 +23,18 @@ const HEADER: &str = "x-quota-snapshot-";
 /// Reads the payload.
 pub fn user(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
     let resets_at = reset(payload, origin);
-    let snapshots = payload.get("quota_snapshots").and_then(Value::as_object);
-    let paid = snapshots
-        .into_iter()
-        .flatten()
+    let snapshots = payload.get("quota_snapshots");
+    let by_kind = snapshots.and_then(Value::as_object).into_iter().flatten();
+    let listed = snapshots.and_then(Value::as_array).into_iter().flatten();
+    let listed = listed
+        .filter_map(|row| Some((text_of(row, &["metric", "quota_id", "name", "id"])?, row)))
+        .take(MAX_WINDOWS);
+    let paid = by_kind
+        .map(|(kind, snapshot)| (kind.as_str(), snapshot))
+        .chain(listed)
         .filter_map(|(kind, snapshot)| {
             let used = share(snapshot)?;
-            Some((kind.as_str(), used, reset(snapshot, origin).or(resets_at)))
+            Some((kind, used, reset(snapshot, origin).or(resets_at)))
         });
     let totals = payload.get("monthly_quotas").and_then(Value::as_object);
     let free = totals.into_iter().flatten().filter_map(|(kind, total)| {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::generic::{self, Unit};
 use super::{
-    Headers, Origin, claude, codex, copilot, cursor, fields, gemini, glm, grok, hub, kimi, minimax,
-    opencode_go, openrouter, ratelimit_headers,
+    Headers, MAX_WINDOWS, Origin, claude, codex, copilot, cursor, fields, gemini, glm, grok, hub,
+    kimi, minimax, opencode_go, openrouter, ratelimit_headers,
 };
 use crate::usage::{Reading, lenient};
 
@@ -14,7 +14,9 @@ const MAX_WRAPS: usize = 6;
 
 /// Reads a payload of any source; empty = nothing in it was understood.
 pub fn readings(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
-    unwrap(payload, origin, MAX_WRAPS)
+    let mut readings = unwrap(payload, origin, MAX_WRAPS);
+    readings.truncate(MAX_WINDOWS);
+    readings
 }
 
 /// When an object's values were true, if it says so in any of the usual words.
@@ -107,11 +109,7 @@ fn known(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         || row_has("/data/limits", "percentage")
     {
         glm::quota(payload, origin)
-    } else if row_has("/limits", "detail")
-        || has("/usages/limit_5h")
-        || has("/usages/limit_7d")
-        || has("/usage/resetTime")
-    {
+    } else if row_has("/limits", "detail") || object("/usages") || has("/usage/resetTime") {
         kimi::usages(payload, origin)
     } else if object("/usage/rolling")
         || object("/usage/weekly")
@@ -121,6 +119,8 @@ fn known(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         opencode_go::usage(payload, origin)
     } else if has("/limit_remaining")
         || has("/data/limit_remaining")
+        || has("/limitRemaining")
+        || has("/data/limitRemaining")
         || has("/total_credits")
         || has("/data/total_credits")
     {
@@ -130,6 +130,7 @@ fn known(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
     } else if row_has("/buckets", "remainingFraction")
         || row_has("/buckets", "modelId")
         || models_with_quota(payload)
+        || groups_with_buckets(payload)
     {
         gemini::quota(payload, origin)
     } else if has("/config/creditUsagePercent")
@@ -192,6 +193,15 @@ fn models_with_quota(payload: &Value) -> bool {
         models
             .values()
             .any(|model| model.get("quotaInfo").is_some())
+    })
+}
+
+fn groups_with_buckets(payload: &Value) -> bool {
+    let groups = payload.get("groups").and_then(Value::as_array);
+    groups.is_some_and(|groups| {
+        groups
+            .iter()
+            .any(|group| group.get("buckets").is_some_and(Value::is_array))
     })
 }
 

@@ -1,7 +1,8 @@
 //! Kimi for coding: `GET https://api.kimi.com/coding/v1/usages`.
 //!
 //! `usage` is the weekly allowance, `limits[]` carries the shorter windows; numbers are text, and a number that is zero is
-//! left out (proto3), so any two of `used`, `limit` and `remaining` must do. Newer answers add `usages` with ratios.
+//! left out (proto3), so any two of `used`, `limit` and `remaining` must do. Newer answers have `usages` instead or besides: pools
+//! by name with ratios, where the name tells the length (`limit_5h`, `limit_month_total`).
 
 use serde_json::Value;
 
@@ -20,12 +21,21 @@ pub fn usages(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
         let length = limit.get("window").and_then(minutes);
         counted(member(limit, &["detail"]).unwrap_or(limit), length, origin)
     });
-    let ratios = [("limit_5h", span::SESSION), ("limit_7d", span::WEEK)]
+    let pools = payload.get("usages").and_then(Value::as_object);
+    let ratios = pools
         .into_iter()
-        .filter_map(|(name, mins)| {
-            let window = payload.get("usages")?.get(name)?;
-            let used = fields::fraction(number_of(window, &["used_ratio"])?)?;
-            Some(reading(Some(used), window, Some(mins), origin))
+        .flatten()
+        .take(MAX_WINDOWS)
+        .filter_map(|(name, pool)| {
+            let used = number_of(pool, &["used_ratio", "usedRatio"]).and_then(fields::fraction);
+            let mins = pool_length(name);
+            let one = reading(Some(used?), pool, mins, origin);
+            // Two pools may be of one length: the month's total and the month's code.
+            let told = matches!(mins, Some(span::SESSION | span::WEEK));
+            Some(Reading {
+                window: if told { one.window } else { name.clone() },
+                ..one
+            })
         });
     let mut readings: Vec<Reading> = Vec::new();
     let all = weekly.into_iter().chain(shorter).take(MAX_WINDOWS);
@@ -56,6 +66,19 @@ fn reading(used: Option<f64>, detail: &Value, mins: Option<u32>, origin: &Origin
         duration_mins: mins,
         ..origin.reading(id)
     }
+}
+
+/// The length in a pool's name.
+fn pool_length(name: &str) -> Option<u32> {
+    const WORDS: [(&str, u32); 5] = [
+        ("5h", span::SESSION),
+        ("7d", span::WEEK),
+        ("week", span::WEEK),
+        ("month", span::MONTH),
+        ("day", span::DAY),
+    ];
+    let found = WORDS.iter().find(|(word, _)| name.contains(word));
+    found.map(|(_, mins)| *mins)
 }
 
 /// `{"duration": 300, "timeUnit": "TIME_UNIT_MINUTE"}`.
@@ -104,6 +127,15 @@ mod tests {
         assert_eq!(
             lines(&usages(&ratios, &origin())),
             ["seven_day account 100% - 2026-12-03T09:00:00Z 10080m"]
+        );
+        let pools = json!({"usages": {
+            "limit_month_total": {"used_ratio": 1, "reset_time": "2026-12-03T09:00:00Z"}, "limit_month_code": {"used_ratio": 0}, "odd": {}}});
+        assert_eq!(
+            lines(&usages(&pools, &origin())),
+            [
+                "limit_month_total account 100% - 2026-12-03T09:00:00Z 43200m",
+                "limit_month_code account 0% - - 43200m",
+            ]
         );
         let nothing = json!({"usage": {"limit": "0", "used": "0"}});
         assert_eq!(

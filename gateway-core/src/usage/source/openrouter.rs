@@ -1,5 +1,7 @@
 //! OpenRouter: `GET /api/v1/key` (the key's own cap) and `GET /api/v1/credits` (the account's balance).
 //!
+//! The company's own client libraries hand the same on in camelCase.
+//!
 //! A cap refuses every request once it is reached, and `limit_reset` names its UTC period: `daily`, `weekly` (from Monday),
 //! `monthly`, or nothing: then only a top-up opens it again. The balance is money and gates nothing by itself. Free models
 //! have a daily count of their own.
@@ -41,8 +43,8 @@ pub fn key(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
 
 fn cap(data: &Value, origin: &Origin<'_>) -> Option<Reading> {
     let limit = number_of(data, &["limit"])?;
-    let left = number_of(data, &["limit_remaining"])?;
-    let period = text_of(data, &["limit_reset"]).unwrap_or_default();
+    let left = number_of(data, &["limit_remaining", "limitRemaining"])?;
+    let period = text_of(data, &["limit_reset", "limitReset"]).unwrap_or_default();
     let mins = match period {
         "daily" => Some(span::DAY),
         "weekly" => Some(span::WEEK),

@@ -162,3 +162,27 @@ fn the_overall_word_goes_to_the_window_it_names() {
         assert_eq!(unified(pairs), want, "{pairs:?}");
     }
 }
+
+#[test]
+fn the_word_of_an_event_is_the_named_windows_and_a_served_request_was_refused_by_none() {
+    let event = |word: &str, week: f64| {
+        json!({"rate_limit_info": {"status": word, "rateLimitType": "five_hour", "resetsAt": 1_796_050_000,
+        "unifiedWindows": {"five_hour": {"utilization": 0.99}, "seven_day": {"utilization": week, "resetsAt": 1_796_400_000}}}})
+    };
+    let rows = [
+        ("rejected", 0.4, "rejected", "40% -"),
+        ("rejected", 1.0, "rejected", "100% -"),
+        ("allowed", 0.4, "allowed", "40% -"),
+        ("allowed_warning", 1.0, "warning", "100% allowed"),
+    ];
+    for (word, week, five, seven) in rows {
+        assert_eq!(
+            lines(&rate_limit_info(&event(word, week), &origin())),
+            [
+                format!("five_hour account 99% {five} 2026-11-30T14:46:40Z 300m"),
+                format!("seven_day account {seven} 2026-12-04T16:00:00Z 10080m"),
+            ],
+            "{word} {week}"
+        );
+    }
+}

@@ -5,7 +5,7 @@
 //! `weekly_reset_at`) are one window. What a name says about length and scope is in [`naming`], what a member says is in
 //! [`share`] and [`moment`].
 //!
-//! Depth and number of windows are bounded; the time is linear in the payload.
+//! Depth, windows and members looked at are bounded: what a payload of fifty megabytes says beyond that is no quota.
 
 mod moment;
 mod naming;
@@ -22,29 +22,19 @@ use crate::usage::{Reading, WindowScope, WindowStatus};
 
 /// Deeper values are not looked at.
 const MAX_DEPTH: usize = 12;
+/// More members in all are not looked at; a payload of twenty subscriptions has a tenth of that.
+pub(super) const MAX_LOOKED: usize = 20_000;
 /// An object with more members is a collection and no window.
 const MAX_MEMBERS: usize = 128;
 
 /// Reads whatever is there. `unit` tells what a share means that does not say so itself.
 pub fn readings(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Vec<Reading> {
-    let mut walk = Walk {
-        unit,
-        found: Vec::new(),
-        names: Vec::new(),
-    };
-    walk.look(payload, &Place::root(origin));
-    walk.found
+    Walk::over(payload, unit, origin).found
 }
 
 /// What the payload itself calls its windows, each with the share it states there.
 pub fn names(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Vec<(String, f64)> {
-    let mut walk = Walk {
-        unit,
-        found: Vec::new(),
-        names: Vec::new(),
-    };
-    walk.look(payload, &Place::root(origin));
-    walk.names
+    Walk::over(payload, unit, origin).names
 }
 
 /// The unit of the shares that do not state one, told by all of them together.
@@ -104,17 +94,33 @@ struct Walk {
     unit: Unit,
     found: Vec<Reading>,
     names: Vec<(String, f64)>,
+    /// How many members may still be looked at.
+    left: usize,
 }
 
 impl Walk {
+    fn over(payload: &Value, unit: Unit, origin: &Origin<'_>) -> Self {
+        let mut walk = Self {
+            unit,
+            found: Vec::new(),
+            names: Vec::new(),
+            left: MAX_LOOKED,
+        };
+        walk.look(payload, &Place::root(origin));
+        walk
+    }
+
     fn look(&mut self, value: &Value, place: &Place<'_>) {
-        if place.depth > MAX_DEPTH || self.found.len() >= MAX_WINDOWS {
+        if place.depth > MAX_DEPTH || self.found.len() >= MAX_WINDOWS || self.left == 0 {
             return;
         }
         match value {
             Value::Object(object) => self.object(object, &place.clone().stamped(object)),
             Value::Array(items) => {
-                for item in items.iter().take(MAX_WINDOWS) {
+                // Of a long history the ends: one of them is the newest.
+                let half = MAX_WINDOWS / 2;
+                let tail = items.len().saturating_sub(half).max(half);
+                for item in items.iter().take(half).chain(items.iter().skip(tail)) {
                     let named = naming::own_name(item);
                     let name = named.unwrap_or(&place.name);
                     let mut under = place.under(name);
@@ -130,6 +136,7 @@ impl Walk {
         if object.len() > MAX_MEMBERS {
             return self.members(object, place);
         }
+        self.left = self.left.saturating_sub(object.len());
         let is_window = self.window(object, place);
         let mut place = place.clone();
         if !is_window {
@@ -144,6 +151,10 @@ impl Walk {
 
     fn members(&mut self, object: &Map<String, Value>, place: &Place<'_>) {
         for (name, value) in object {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
             if !naming::is_beside_the_point(name) && (value.is_object() || value.is_array()) {
                 self.look(value, &place.under(name));
             }
@@ -166,7 +177,7 @@ impl Walk {
         if let Some(used) = used {
             let name = naming::own_name_of(object).unwrap_or(&place.name);
             let name = naming::short(name);
-            if !name.is_empty() {
+            if !name.is_empty() && self.names.len() < MAX_WINDOWS {
                 self.names.push((name, used));
             }
         }

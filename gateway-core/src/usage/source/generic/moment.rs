@@ -28,7 +28,8 @@ const ENDS: [&str; 19] = [
     "recoversat",
     "end",
 ];
-const STAMPS: [&str; 20] = [
+const STAMPS: [&str; 21] = [
+    "laststatusat",
     "at",
     "lastobservedat",
     "observedat",
@@ -53,12 +54,20 @@ const STAMPS: [&str; 20] = [
 
 /// When the object's values were true.
 pub(crate) fn stamp(object: &Map<String, Value>) -> Option<Timestamp> {
-    let stamps = object
-        .iter()
-        .filter(|(name, _)| STAMPS.contains(&plain(name).as_str()));
+    let stamps = object.iter().filter(|(name, _)| is_stamp(&plain(name)));
     stamps
         .filter_map(|(_, value)| instant::instant(value))
         .find(|at| fields::is_plausible(*at))
+}
+
+/// A stamp's name, which may end in what it counts: `fetchedAtMs`.
+fn is_stamp(name: &str) -> bool {
+    const ENDINGS: [&str; 5] = ["ms", "utc", "unix", "epoch", "iso"];
+    STAMPS.contains(&name)
+        || ENDINGS.iter().any(|ending| {
+            name.strip_suffix(ending)
+                .is_some_and(|name| STAMPS.contains(&name))
+        })
 }
 
 /// When the window opens again: an absolute member before a relative one.

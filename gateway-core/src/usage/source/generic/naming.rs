@@ -37,7 +37,12 @@ pub(super) fn length(name: &str) -> Option<u32> {
 }
 
 /// Prefixes of members that belong to one window each.
-const PREFIXES: [&str; 16] = [
+const PREFIXES: [&str; 21] = [
+    "per5hour",
+    "perweek",
+    "perbillmonth",
+    "permonth",
+    "perday",
     "fivehour",
     "5hour",
     "5h",
@@ -91,6 +96,8 @@ pub(super) fn split(name: &str) -> Option<(&'static str, String)> {
         SUFFIXES.iter().find_map(strip)
     };
     let (window, rest) = at_head.or_else(at_tail)?;
+    // `weeklyQuotaResetAt` and `weekUsedQuota` are about the quota anyway.
+    let rest = rest.trim_start_matches("quota").trim_end_matches("quota");
     (!rest.is_empty()).then(|| (window, rest.to_owned()))
 }
 

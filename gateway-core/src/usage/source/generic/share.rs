@@ -153,8 +153,9 @@ pub(super) fn is_unlimited(object: &Map<String, Value>) -> bool {
 
 /// A status word, or a flag that says the same.
 pub(super) fn status(object: &Map<String, Value>) -> WindowStatus {
-    const WORDS: [&str; 6] = [
+    const WORDS: [&str; 7] = [
         "status",
+        "laststatus",
         "state",
         "limitstatus",
         "quotastatus",
@@ -194,7 +195,10 @@ pub(super) fn status(object: &Map<String, Value>) -> WindowStatus {
 
 /// Looks at every share that may be either, however deep.
 pub(super) fn unit(payload: &Value) -> Unit {
-    let mut seen = Seen::default();
+    let mut seen = Seen {
+        left: super::MAX_LOOKED,
+        ..Seen::default()
+    };
     gather(payload, 0, &mut seen);
     if seen.above_one {
         Unit::Points
@@ -209,15 +213,18 @@ pub(super) fn unit(payload: &Value) -> Unit {
 struct Seen {
     above_one: bool,
     broken: bool,
+    /// How many members may still be looked at.
+    left: usize,
 }
 
 fn gather(value: &Value, depth: usize, seen: &mut Seen) {
-    if depth > super::MAX_DEPTH {
+    if depth > super::MAX_DEPTH || seen.left == 0 {
         return;
     }
     match value {
         Value::Object(object) => {
-            for (name, value) in object {
+            for (name, value) in object.iter().take(seen.left) {
+                seen.left = seen.left.saturating_sub(1);
                 let name = plain(name);
                 let rest = split(&name).map_or(name, |(_, rest)| rest);
                 if EITHER.contains(&rest.as_str())
@@ -229,14 +236,28 @@ fn gather(value: &Value, depth: usize, seen: &mut Seen) {
                 gather(value, depth + 1, seen);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, depth + 1, seen)),
+        Value::Array(items) => {
+            for item in items.iter().take(seen.left) {
+                seen.left = seen.left.saturating_sub(1);
+                gather(item, depth + 1, seen);
+            }
+        }
         _ => {}
     }
 }
 
+/// A plain name without the money it counts in: an allowance may be one of dollars.
+fn counting(name: &str) -> &str {
+    const COINS: [&str; 4] = ["microcents", "cents", "usd", "dollars"];
+    let strip = |coin: &&str| name.strip_suffix(*coin).filter(|rest| !rest.is_empty());
+    COINS.iter().find_map(strip).unwrap_or(name)
+}
+
 fn number(object: &Map<String, Value>, names: &[&str]) -> Option<f64> {
     names.iter().find_map(|wanted| {
-        let member = object.iter().find(|(name, _)| plain(name) == *wanted)?;
+        let member = object
+            .iter()
+            .find(|(name, _)| counting(&plain(name)) == *wanted)?;
         fields::number(member.1)
     })
 }
