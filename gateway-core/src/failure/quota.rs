@@ -93,7 +93,8 @@ pub(super) fn named_window(facts: &Facts<'_>) -> Option<Row> {
         return Some(minute(facts));
     }
     let short = facts.wait.is_some_and(|wait| wait <= LONGEST_BURST);
-    let google = facts.vendor == Vendor::Google && said.has(Sign::QuotaOrMoney);
+    let google =
+        facts.vendor == Vendor::Google && said.any(&[Sign::QuotaOrMoney, Sign::UsageLimit]);
     let burst =
         (said.has(Sign::Throttle) || google) && short && !plan_named || said.has(Sign::Concurrency);
     let named = said.has(Sign::UsageLimit)
