@@ -152,6 +152,8 @@ impl Evidence {
         {
             self.html = true;
             self.message = text.to_owned();
+        } else if loose::ends_without_beginning(text) {
+            self.empty = true;
         } else if !self.lines(text) {
             self.say(text, 0);
         }

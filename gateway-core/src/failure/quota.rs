@@ -80,6 +80,10 @@ pub(super) fn named_window(facts: &Facts<'_>) -> Option<Row> {
     if refused && (unified || event) {
         return Some(row(RateLimit, plan_scope(facts)));
     }
+    // "Exceeded retry limit, last status: 503": the limit is the program's own.
+    if said.has(Sign::RetriesSpent) && facts.status.is_some_and(|status| status != 429) {
+        return None;
+    }
     let limit = said.any(&[Sign::Throttle, Sign::UsageLimit, Sign::QuotaOrMoney])
         || facts.status == Some(429);
     let plan_named = facts.names.has(Sign::UsageLimit) && !facts.names.has(Sign::Throttle);
@@ -100,7 +104,9 @@ pub(super) fn named_window(facts: &Facts<'_>) -> Option<Row> {
     let named = said.has(Sign::UsageLimit)
         || said.has(Sign::QuotaOrMoney)
         || said.has(Sign::Month) && limit;
-    if google && burst {
+    // Google's own name for speed, whatever quota its sentence speaks of.
+    let speed = facts.names.has(Sign::Throttle) && !facts.names.has(Sign::UsageLimit);
+    if google && (burst || speed) {
         return Some(throttle(facts));
     }
     (named && !burst && !overload_named(facts)).then(|| row(RateLimit, plan_scope(facts)))

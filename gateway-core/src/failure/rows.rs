@@ -288,8 +288,9 @@ fn row_of_login(facts: &Facts<'_>) -> Row {
 fn network(facts: &Facts<'_>) -> Option<Row> {
     let said = facts.all;
     // The service itself has answered: a word like "timeout" or "connection" in its sentence is not about the way to it.
-    let answered = matches!(facts.status, Some(400 | 404 | 422));
-    if answered && !facts.names.any(&[Sign::Transport, Sign::Unreached]) {
+    let answered = matches!(facts.status, Some(400..=402 | 404..=406 | 409..=428));
+    let typed = facts.names.any(&[Sign::Transport, Sign::Unreached]);
+    if answered && !typed || facts.said.has(Sign::BadShape) {
         return None;
     }
     match () {
@@ -324,7 +325,7 @@ fn request(facts: &Facts<'_>) -> Option<Row> {
     }
     facts
         .said
-        .has(Sign::BadRequest)
+        .any(&[Sign::BadShape, Sign::BadRequest])
         .then(|| row(BadRequest, Request))
 }
 

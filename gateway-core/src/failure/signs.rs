@@ -48,7 +48,7 @@ signs! {
         "thinking ~6 cannot be modified", "signature ~6 thinking", "thinking ~6 signature", "thought signature", "invalid ~2 signature",
         "when thinking is enabled ~8 must start", "expected thinking ~4 but|found", "final block ~6 thinking", "each tool use ~2 must",
         "tool use ids ~3 unique", "duplicate|multiple ~4 tool ~2 id|ids|result|results", "missing ~3 tool result|results|output|outputs|response|responses",
-        "content blocks must be non empty", "must have non empty content", "content ~3 cannot be empty", "messages ~3 must not be empty",
+        "content blocks must be non empty", "must have non empty content", "content ~3 cannot be empty", "messages|parts|content|contents ~3 must not be empty",
         "conversation must ~2 start|end|alternate", "first message must", "last message must", "assistant message prefill",
         "reasoning ~6 without ~4 following", "item|items ~4 required ~2 following|preceding", "without its required ~3 item",
         "lone|unpaired|invalid|low|high ~2 surrogate|surrogates", "surrogates not allowed", "reasoning content ~6 must be passed|missing",
@@ -57,7 +57,7 @@ signs! {
     ],
     /// An image or a file that cannot be read; left out, the rest passes.
     BadMedia => [
-        "image|images|pdf|attachment|attachments|audio|video|screenshot ~5 processed|invalid|unsupported|corrupt|corrupted|unreadable|decoded|mismatch|malformed|damaged",
+        "image|images|pdf|attachment|attachments|audio|video|screenshot ~7 processed|invalid|unsupported|corrupt|corrupted|unreadable|decoded|mismatch|malformed|damaged",
         "process|decode|read|parse|download|fetch|invalid|unsupported|unreadable|corrupt|corrupted ~3 image|images|pdf|attachment|attachments|audio|video|screenshot",
         "image was specified using", "image ~2 media type ~6 appears", "invalid base64 ~4 image|data|url", "image|images|pdf|attachment|audio|video ~4 not valid|readable|supported",
         "pdf|document|file ~3 password protected",
@@ -81,7 +81,7 @@ signs! {
         "image|images|attachment|attachments|document|documents|file|files|pdf|media ~5 too large|big|many",
         "request entity too large", "payload|body|content|entity too large", "request|body|payload ~4 exceeds ~3 maximum|max|size|limit ~3 size|bytes|mb",
         "exceeds ~5 # ~1 mb|mib|bytes", "exceeds ~4 5mb|10mb|20mb|30mb|32mb|50mb|100mb", "too large max ~1 32mb|20mb|10mb|50mb|100mb|#", "image|images ~5 exceed|exceeds|exceeded|too", "pdf ~3 pages",
-        "maximum|max request ~1 size", "request body ~3 too large", "length limit exceeded", "too many images",
+        "maximum|max request ~1 size", "exceed|exceeds|exceeded ~3 maximum|max|allowed ~2 content|body|payload length|size", "request body ~3 too large", "length limit exceeded", "too many images",
     ],
     Overflow => [
         "context length|window|size ~10 enough", "keep the first # tokens",
@@ -149,7 +149,7 @@ signs! {
     /// A window of the plan is spent.
     UsageLimit => [
         "usage limit|limits|cap|quota", "usage ~3 exceeded|exhausted|reached|depleted|used", "hit|reached|exceeded|exhausted|maxed|used|consumed|exceed ~5 limit|limits|quota|cap|allowance|allotment|allocation|usage",
-        "session|weekly|daily|monthly|hourly|hour|5h|7d|week|day|opus|sonnet|fable|plan|message|messages|request|prompt ~2 limit|limits|quota|cap|allowance ~3 reached|hit|exceeded|exhausted|used|reset|resets",
+        "session|weekly|daily|monthly|hourly|hour|5h|7d|week|day|opus|sonnet|fable|plan|message|messages|prompt ~2 limit|limits|quota|cap|allowance ~3 reached|hit|exceeded|exhausted|used|reset|resets",
         "session|weekly|daily|monthly|hourly|5h ~2 limit|limits|quota|cap|allowance", "quota ~5 reached|exhausted|exceeded|used|depleted|finished|refreshed|reset|resets|consumed|limit", "no|out|zero|remaining ~3 quota", "limit ~2 exhausted",
         "limit will|resets|reset", "allowance ~3 exceeded|exhausted|reached|used", "premium ~2 request|requests|interactions ~4 allowance|limit|quota|exceeded|used|exhausted", "free ~2 usage|quota|tier|allowance|limit|messages|requests ~3 exceeded|used|exhausted|reached|ended|over",
         "used ~2 all ~6 usage|quota|allowance|requests|messages|prompts|tokens", "access terminated", "fair use|usage", "out of ~3 usage|requests|messages|prompts|tokens", "limit ~1 of # ~3 requests|messages|prompts|tokens", "exceeded ~4 usage",
@@ -178,7 +178,7 @@ signs! {
     /// Permanent for this copy of the login.
     AuthDead => [
         "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run login", "please ~2 login|log|sign", "not logged in", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
-        "organization|workspace|project ~4 disabled|deactivated|deleted", "api ~1 key|keys ~4 invalid|incorrect|expired|revoked|disabled|deleted|valid|missing|required|found|provided|unauthorized", "invalid|incorrect|wrong|missing|bad|unknown|no|expired|malformed ~2 key", "invalid|incorrect x api key",
+        "organization|workspace|project ~4 disabled|deactivated|deleted", "restricted access", "access ~3 restricted|suspended", "api ~1 key|keys ~4 invalid|incorrect|expired|revoked|disabled|deleted|valid|missing|required|found|provided|unauthorized", "invalid|incorrect|wrong|missing|bad|unknown|no|expired|malformed ~2 key", "invalid|incorrect x api key",
         "not ~1 allowed ~3 organization|org|workspace", "location|country|territory|region ~3 not ~1 supported|available|allowed", "no ~2 auth|authentication|credential|credentials", "missing environment variable", "invalid ~1 api ~1 key", "apikey", "missing ~2 authentication|authorization|credentials", "reauthenticate", "requires re authentication",
         "entitlement error", "密钥", "未登录", "令牌无效",
     ],
@@ -211,6 +211,11 @@ signs! {
     ModelMissing => [
         "model|models|deployment ~8 not ~2 found|exist|supported|available|accessible|enabled|allowed|have", "model|deployment ~4 doesnt|cannot|isnt ~2 exist|found|available|supported|access", "unknown|unsupported|invalid|nonexistent ~1 model|deployment",
         "no endpoints ~2 found|available", "no such model|deployment", "model ~3 unavailable ~3 region|country|location", "issue with the selected model", "no allowed providers", "deployment ~6 not exist", "model ~4 deprecated|retired|decommissioned|discontinued|removed|sunset", "access ~4 to model", "模型不存在", "不支持该模型",
+    ],
+    /// The request's shape, in the words of validators: no word beside them makes it anything else.
+    BadShape => [
+        "invalid json payload", "unknown name ~4 at", "extra inputs", "should match pattern", "input should be", "unrecognized request argument", "invalid schema for function", "json schema is invalid",
+        "unsupported parameter|value", "unknown parameter", "failed to deserialize ~6 body|json|request",
     ],
     BadRequest => [
         "invalid request|argument|parameter|params|param|schema|json|value|input|type|format", "bad request", "validation error|exception|failed", "not found", "unsupported", "unrecognized", "unknown parameter|field|name", "malformed", "invalid", "missing required", "must be", "not supported", "参数", "不支持",
