@@ -107,7 +107,7 @@ signs! {
     ],
     /// The length asked for the answer is beyond what the model gives: the question has no part in it.
     OutputCap => [
-        "max tokens|completion|output|new ~2 must be", "maximum value for max tokens", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
+        "max tokens|completion|output|new ~2 must be", "range of max tokens|completion|output", "maximum value for max tokens", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
     ],
     /// "The service is limiting, and it is not your limit."
     NotYourLimit => ["not ~1 your ~2 limit|limits|quota|usage", "temporarily limiting requests", "unrelated to your usage"],
@@ -179,7 +179,7 @@ signs! {
     AuthDead => [
         "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run login", "please ~2 login|log|sign", "not logged in", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
         "organization|workspace|project ~4 disabled|deactivated|deleted", "restricted access", "access ~3 restricted|suspended", "api ~1 key|keys ~4 invalid|incorrect|expired|revoked|disabled|deleted|valid|missing|required|found|provided|unauthorized", "invalid|incorrect|wrong|missing|bad|unknown|no|expired|malformed ~2 key", "invalid|incorrect x api key",
-        "not ~1 allowed ~3 organization|org|workspace", "location|country|territory|region ~3 not ~1 supported|available|allowed", "no ~2 auth|authentication|credential|credentials", "missing environment variable", "invalid ~1 api ~1 key", "apikey", "missing ~2 authentication|authorization|credentials", "reauthenticate", "requires re authentication",
+        "not ~1 allowed ~3 organization|org|workspace", "location|country|territory|region ~3 not ~1 supported|available|allowed", "no ~2 auth|authentication|credential|credentials", "missing environment variable", "requires|require ~2 setting|set ~6 env|environment var|variable", "not eligible for", "invalid ~1 api ~1 key", "apikey", "missing ~2 authentication|authorization|credentials", "reauthenticate", "requires re authentication",
         "entitlement error", "密钥", "未登录", "令牌无效",
     ],
     /// A refresh may mend it.
@@ -198,7 +198,7 @@ signs! {
     ],
     Transport => [
         "econnreset", "econnrefused", "enotfound", "econnaborted", "epipe", "eai again", "eproto", "hang up", "fetch failed", "failed to fetch|connect|send", "connection|connections|connect|socket ~4 error|refused|reset|closed|aborted|lost|dropped|failed|terminated|interrupted|broken|broke|attempts",
-        "connect error", "connecterror", "network ~2 error|failure|failed|issue|connection|lost", "unexpected eof|end", "eof", "stream ~4 disconnected|closed|ended|interrupted|incomplete|cut|aborted|error|reset|terminated", "error sending request", "other side closed", "premature close|end", "type error terminated",
+        "connect error", "connecterror", "network ~2 error|failure|failed|issue|connection|lost", "unexpected eof|end", "eof", "stream ~4 disconnected|closed|ended|interrupted|incomplete|cut|aborted|error|reset|terminated", "error sending request", "other side closed", "premature close|end", "type error terminated", "goaway", "forcibly|remotely closed", "actively refused",
         "upstream connect error", "reset reason", "before headers", "bad gateway", "getaddrinfo", "name resolution", "dns", "certificate", "ssl|tls ~3 error|failed|verify|handshake", "proxy ~2 error|failed|connect", "incomplete ~2 read|response|stream|body", "peer closed", "protocol error", "server disconnected",
         "empty ~2 response|reply|body|stream|completion", "no body", "und err", "without ~3 response completed", "payload ~2 not complete|completed", "did not ~2 provide|return|produce|contain ~3 message|messages|content|output|text|answer", "connection|websocket ~1 limit reached", "broken pipe", "host ~2 unreachable", "origin ~2 unreachable|down|error", "json parse error", "json parsing failed", "error decoding response", "could not connect|reach",
         "unable to connect|reach", "apiconnectionerror", "disconnected", "网络错误", "连接失败",
@@ -209,7 +209,7 @@ signs! {
         "all connection attempts failed",
     ],
     ModelMissing => [
-        "model|models|deployment ~8 not ~2 found|exist|supported|available|accessible|enabled|allowed|have", "model|deployment ~4 doesnt|cannot|isnt ~2 exist|found|available|supported|access", "unknown|unsupported|invalid|nonexistent ~1 model|deployment",
+        "model|models|deployment ~8 not ~2 found|exist|supported|available|accessible|enabled|allowed|have", "model|deployment ~4 doesnt|cannot|isnt ~2 exist|found|available|supported|access", "model ~10 isnt ~1 supported|available", "unknown|unsupported|invalid|nonexistent ~1 model|deployment",
         "no endpoints ~2 found|available", "no such model|deployment", "model ~3 unavailable ~3 region|country|location", "issue with the selected model", "no allowed providers", "deployment ~6 not exist", "model ~4 deprecated|retired|decommissioned|discontinued|removed|sunset", "access ~4 to model", "模型不存在", "不支持该模型",
     ],
     /// The request's shape, in the words of validators: no word beside them makes it anything else.
