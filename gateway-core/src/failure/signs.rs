@@ -107,7 +107,7 @@ signs! {
     ],
     /// The length asked for the answer is beyond what the model gives: the question has no part in it.
     OutputCap => [
-        "max tokens|completion|output|new ~2 must be", "range of max tokens|completion|output", "maximum value for max tokens", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
+        "max tokens|completion|output|new ~2 must be", "range of max tokens|completion|output", "exceed|exceeds|exceeded ~3 output token|tokens maximum|max", "maximum value for max tokens", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
     ],
     /// "The service is limiting, and it is not your limit."
     NotYourLimit => ["not ~1 your ~2 limit|limits|quota|usage", "temporarily limiting requests", "unrelated to your usage"],
