@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::loose;
 use super::members::{
-    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, has_answer_text, status_number,
+    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, has_answer_text, no_answer, status_number,
 };
 use super::resets::fields::{self, Stated};
 use crate::headers::Headers;
@@ -70,6 +70,8 @@ pub struct Evidence {
     pub(super) window: Option<String>,
     /// A quota is given in Google's words, whose short delays beside a day's quota are false.
     pub(super) google: bool,
+    /// The envelope of MiniMax was met.
+    pub(super) base_resp: bool,
     values: usize,
 }
 
@@ -150,6 +152,8 @@ impl Evidence {
         {
             self.html = true;
             self.message = text.to_owned();
+        } else if loose::ends_without_beginning(text) {
+            self.empty = true;
         } else if !self.lines(text) {
             self.say(text, 0);
         }
@@ -285,6 +289,12 @@ impl Evidence {
             || is("is_error", true)
             || is("success", false)
             || is("isapierrormessage", true);
+        // MiniMax answers 200 whatever happened; 0 is its success.
+        let base = get("base_resp").and_then(|base| base.get("status_code")?.as_i64());
+        self.base_resp |= base.is_some();
+        let unanswered = no_answer(get);
+        self.errored |= base.is_some_and(|code| code != 0) || unanswered.is_some();
+        self.names.extend(unanswered);
         self.succeeded |= is("is_error", false);
         self.retried |= get("previous_errors")
             .and_then(Value::as_array)

@@ -237,7 +237,12 @@ fn retry_at(
     clock: &Clock<'_>,
 ) -> Option<Timestamp> {
     let stated = facts.reset.at;
-    let guess = || row.guess.and_then(|wait| clock.after(wait));
+    // A time that has just passed is asked about soon; no wait is guessed over it.
+    let guess = || {
+        row.guess
+            .filter(|_| !facts.reset.just_passed)
+            .and_then(|wait| clock.after(wait))
+    };
     match kind {
         FailureKind::RateLimit | FailureKind::UpstreamRateLimit | FailureKind::Overloaded => stated
             .or(row.until)

@@ -32,6 +32,15 @@ pub(super) fn head(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// Whether an event stream says that it is over and nothing else.
+pub(super) fn ends_without_beginning(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| {
+        // A line of a colon alone, or with a comment behind it, keeps the connection alive.
+        !line.is_empty() && !line.starts_with(':')
+    });
+    lines.next() == Some("data: [DONE]") && lines.next().is_none()
+}
+
 fn strict(text: &str) -> Option<(usize, Value)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;

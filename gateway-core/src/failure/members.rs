@@ -125,3 +125,27 @@ pub(super) fn status_number(value: &Value) -> Option<u16> {
         .ok()
         .filter(|status| (400..600).contains(status))
 }
+
+/// Why an answer that came with a success status is none: Google's `promptFeedback.blockReason` and `finishReason`, the
+/// `finish_reason` of chat completions where it names a filter or a failure instead of an end.
+pub(super) fn no_answer<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> Option<String> {
+    let text = |from: &str, pointer: &str| get(from)?.pointer(pointer)?.as_str();
+    if let Some(reason) = text("promptfeedback", "/blockReason") {
+        return Some(format!("block reason {reason}"));
+    }
+    let finish = text("candidates", "/0/finishReason").or(text("choices", "/0/finish_reason"))?;
+    let failed = [
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "content_filter",
+        "network_error",
+        "network-error",
+        "error",
+    ];
+    failed
+        .contains(&finish.to_ascii_lowercase().as_str())
+        .then(|| format!("finish reason {finish}"))
+}

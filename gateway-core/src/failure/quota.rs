@@ -80,6 +80,10 @@ pub(super) fn named_window(facts: &Facts<'_>) -> Option<Row> {
     if refused && (unified || event) {
         return Some(row(RateLimit, plan_scope(facts)));
     }
+    // "Exceeded retry limit, last status: 503": the limit is the program's own.
+    if said.has(Sign::RetriesSpent) && facts.status.is_some_and(|status| status != 429) {
+        return None;
+    }
     let limit = said.any(&[Sign::Throttle, Sign::UsageLimit, Sign::QuotaOrMoney])
         || facts.status == Some(429);
     let plan_named = facts.names.has(Sign::UsageLimit) && !facts.names.has(Sign::Throttle);
@@ -93,13 +97,16 @@ pub(super) fn named_window(facts: &Facts<'_>) -> Option<Row> {
         return Some(minute(facts));
     }
     let short = facts.wait.is_some_and(|wait| wait <= LONGEST_BURST);
-    let google = facts.vendor == Vendor::Google && said.has(Sign::QuotaOrMoney);
+    let google =
+        facts.vendor == Vendor::Google && said.any(&[Sign::QuotaOrMoney, Sign::UsageLimit]);
     let burst =
         (said.has(Sign::Throttle) || google) && short && !plan_named || said.has(Sign::Concurrency);
     let named = said.has(Sign::UsageLimit)
         || said.has(Sign::QuotaOrMoney)
         || said.has(Sign::Month) && limit;
-    if google && burst {
+    // Google's own name for speed, whatever quota its sentence speaks of.
+    let speed = facts.names.has(Sign::Throttle) && !facts.names.has(Sign::UsageLimit);
+    if google && (burst || speed) {
         return Some(throttle(facts));
     }
     (named && !burst && !overload_named(facts)).then(|| row(RateLimit, plan_scope(facts)))

@@ -127,7 +127,7 @@ fn edge(facts: &Facts<'_>) -> Option<Row> {
     let html = evidence.html.then_some(facts.status);
     html.map(|status| match status {
         Some(413) => row(ContextOverflow, Session),
-        Some(408 | 504) => row(Timeout, NetworkEdge),
+        Some(408 | 504 | 522 | 524) => row(Timeout, NetworkEdge),
         Some(401 | 403 | 429) => row(Transport, NetworkEdge).act(Action::FailoverNow),
         _ => row(Transport, NetworkEdge),
     })
@@ -179,8 +179,10 @@ fn size(facts: &Facts<'_>) -> Option<Row> {
     }
     let limited = said.any(&[Sign::Minute, Sign::Day, Sign::Throttle, Sign::QuotaOrMoney])
         && facts.status != Some(400);
-    if (said.has(Sign::Overflow) || said.has(Sign::OutputTooBig)) && !limited {
-        let fits = size::question_fits(message).unwrap_or(!said.has(Sign::Overflow));
+    let too_long = [Sign::Overflow, Sign::OutputTooBig, Sign::OutputCap];
+    if said.any(&too_long) && !limited {
+        let fits = said.has(Sign::OutputCap)
+            || size::question_fits(message).unwrap_or(!said.has(Sign::Overflow));
         return Some(match fits {
             true if !compacting => row(ContextOverflow, Request).act(Action::ShrinkRequest),
             _ => row(ContextOverflow, Session),
@@ -254,17 +256,25 @@ fn row_of_login(facts: &Facts<'_>) -> Row {
     if facts.context.wrong_header {
         return failed.act(Action::TellUserNoRetry);
     }
+    // The answer of OAuth (RFC 6750) to a token that is expired, revoked or broken: a new one is fetched.
+    let token_refused = facts
+        .evidence
+        .headers
+        .get("www-authenticate")
+        .is_some_and(|challenge| challenge.contains("invalid_token"));
+    let expired = said.has(Sign::AuthExpired) || token_refused;
     if said.has(Sign::AuthDead)
         || facts.context.refreshable == Some(false)
-        || facts.status == Some(403)
+        || facts.status == Some(403) && !expired
     {
         return failed;
     }
     let login_of_a_program = ["claude", "codex", "copilot", "gemini", "opencode"]
         .iter()
         .any(|name| facts.context.provider.contains(name));
-    let oauth =
-        facts.all.has(Sign::AuthExpired) || facts.evidence.message.to_lowercase().contains("oauth");
+    let oauth = token_refused
+        || facts.all.has(Sign::AuthExpired)
+        || facts.evidence.message.to_lowercase().contains("oauth");
     let told = facts.context.refreshable == Some(true) || login_of_a_program;
     let program_says = facts.evidence.outer.contains("Failed to authenticate")
         || facts.evidence.message.contains("Failed to authenticate");
@@ -278,8 +288,9 @@ fn row_of_login(facts: &Facts<'_>) -> Row {
 fn network(facts: &Facts<'_>) -> Option<Row> {
     let said = facts.all;
     // The service itself has answered: a word like "timeout" or "connection" in its sentence is not about the way to it.
-    let answered = matches!(facts.status, Some(400 | 404 | 422));
-    if answered {
+    let answered = matches!(facts.status, Some(400..=402 | 404..=406 | 409..=428));
+    let typed = facts.names.any(&[Sign::Transport, Sign::Unreached]);
+    if answered && !typed || facts.said.has(Sign::BadShape) {
         return None;
     }
     match () {
@@ -298,7 +309,7 @@ fn request(facts: &Facts<'_>) -> Option<Row> {
     if server || matches!(facts.status, Some(401 | 402 | 403 | 429)) {
         return None;
     }
-    if facts.said.has(Sign::ModelMissing) {
+    if facts.said.has(Sign::ModelMissing) || facts.status == Some(404) {
         return Some(row(BadRequest, AccountModel).act(Action::FailoverNow));
     }
     if facts
@@ -309,9 +320,12 @@ fn request(facts: &Facts<'_>) -> Option<Row> {
     {
         return Some(row(ContextOverflow, Session));
     }
+    if facts.said.has(Sign::BadMedia) {
+        return Some(row(BadRequest, Request).act(Action::ShrinkRequest));
+    }
     facts
         .said
-        .has(Sign::BadRequest)
+        .any(&[Sign::BadShape, Sign::BadRequest])
         .then(|| row(BadRequest, Request))
 }
 
@@ -320,7 +334,7 @@ fn by_status(facts: &Facts<'_>) -> Row {
         Some(413) => row(ContextOverflow, Session),
         Some(401 | 403) => row_of_login(facts),
         Some(402) => row(Billing, Account),
-        Some(408 | 504 | 524) => row(Timeout, Request),
+        Some(408 | 504 | 522 | 524) => row(Timeout, Request),
         Some(429) => throttle(facts),
         Some(404) => row(BadRequest, AccountModel).act(Action::FailoverNow),
         Some(400..=499) => row(BadRequest, Request),

@@ -29,14 +29,17 @@ pub(super) fn vendor(provider: &str, evidence: &Evidence) -> Vendor {
             .any(|code| range.contains(&code))
     };
     match () {
-        () if named(&["minimax"]) => Vendor::MiniMax,
+        () if named(&["minimax"]) || evidence.base_resp => Vendor::MiniMax,
         () if named(&["glm", "zai", "z.ai", "zhipu", "bigmodel"]) => Vendor::Glm,
         () if named(&["qwen", "dashscope", "alibaba", "bailian", "aliyun"])
             || shows(&["aliyun.com", "alibabacloud", "dashscope"]) =>
         {
             Vendor::Qwen
         }
-        () if named(&["gemini", "google", "vertex", "antigravity"]) || evidence.google => {
+        () if named(&["gemini", "google", "vertex", "antigravity"])
+            || evidence.google
+            || shows(&["capacity on this model"]) =>
+        {
             Vendor::Google
         }
         () if named(&["openrouter"]) || shows(&["openrouter.ai", "free-models-per-"]) => {

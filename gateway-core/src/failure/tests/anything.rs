@@ -78,6 +78,9 @@ proptest! {
             let answer: Value = serde_json::from_str(&answer).unwrap();
             prop_assert_eq!(answer.get("error").is_none(), good);
             prop_assert!(!answer.to_string().contains('\n'));
+            if good {
+                prop_assert_eq!(super::cases::contradiction(&answer), None, "{}", answer);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Failures as people reported them, through the same door as `baton explain failure`. `cases/failures.jsonl` is drawn from
-//! public reports; `cases/failure-variants.jsonl` says the same things in other words, of other vendors, in other languages.
+//! public reports; `cases/failure-variants.jsonl` says the same things in other words, of other vendors, in other languages;
+//! `cases/failure-unseen.jsonl` are reports whose judgement was written down before the rules had seen them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,14 +13,66 @@ const TOLERANCE_S: f64 = 2.0;
 /// Reports judged differently on purpose: (id, why).
 const ACCEPTED: &[(&str, &str)] = &[];
 
+const REPORTS: &str = include_str!("../../../cases/failures.jsonl");
+const VARIANTS: &str = include_str!("../../../cases/failure-variants.jsonl");
+const UNSEEN: &str = include_str!("../../../cases/failure-unseen.jsonl");
+
 #[test]
 fn public_reports_are_judged_right() {
-    check(include_str!("../../../cases/failures.jsonl"));
+    check(REPORTS);
 }
 
 #[test]
 fn other_words_for_the_same_are_judged_the_same() {
-    check(include_str!("../../../cases/failure-variants.jsonl"));
+    check(VARIANTS);
+}
+
+#[test]
+fn reports_no_rule_was_written_for_are_judged_right() {
+    check(UNSEEN);
+}
+
+#[test]
+fn every_answer_agrees_with_itself() {
+    let cases = [REPORTS, VARIANTS, UNSEEN].map(str::lines);
+    for line in cases.into_iter().flatten() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let got = answer(&case);
+        assert_eq!(contradiction(&got), None, "{}: {got}", case["id"]);
+    }
+}
+
+/// What an answer says against itself: a step that cannot help a failure of its class, a wait without an instant, an
+/// instant nobody waits for.
+pub(super) fn contradiction(got: &Value) -> Option<&'static str> {
+    let fitting: &[&str] = match got["class"].as_str().unwrap() {
+        "rate_limit" | "upstream_rate_limit" => &["leave", "retry"],
+        "billing" => &["leave", "mend"],
+        "overloaded" | "timeout" => &["retry", "handoff_then_failover"],
+        "transport" => &["retry", "leave", "tell_user_no_retry"],
+        "auth" => &["leave", "refresh_auth_then_retry", "tell_user_no_retry"],
+        "context_overflow" => &["rotate_session", "mend"],
+        "content_filter" => &["tell_user_no_retry"],
+        "bad_request" => &["tell_user_no_retry", "mend", "leave"],
+        "none" => &["none"],
+        other => panic!("class {other}"),
+    };
+    let action = got["action"].as_str().unwrap();
+    if !fitting.contains(&action) && !fitting.contains(&group(&got["action"])) {
+        return Some("the step does not fit the class");
+    }
+    let stated = !got["retry_at"].is_null() || !got["retry_after_s"].is_null();
+    let waits = matches!(
+        action,
+        "skip_account_until" | "skip_model_until" | "retry_same_after"
+    );
+    // A cut answer is handed over whatever instant it names; a poller's own pause is no failure.
+    let may_wait = waits || matches!(action, "handoff_then_failover" | "none");
+    match stated {
+        true if !may_wait => Some("an instant nobody waits for"),
+        false if waits => Some("a wait without an instant"),
+        _ => None,
+    }
 }
 
 fn check(cases: &str) {
