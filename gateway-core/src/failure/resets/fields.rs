@@ -121,7 +121,7 @@ pub(in crate::failure) fn collect(
 }
 
 fn plain(key: &str) -> String {
-    let letters = key.chars().filter(|c| c.is_ascii_alphanumeric());
+    let letters = key.chars().take(120).filter(|c| c.is_ascii_alphanumeric());
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 

@@ -5,9 +5,13 @@ use serde_json::{Map, Value};
 use super::super::span;
 use crate::usage::source::claude;
 
+/// What is longer names nothing: of it only the beginning is looked at.
+const LONGEST_NAME: usize = 120;
+
 /// A name without case and separators: `fiveHour`, `five_hour` and `Five-Hour` are one.
 pub(super) fn plain(name: &str) -> String {
     name.chars()
+        .take(LONGEST_NAME)
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)
         .collect()
