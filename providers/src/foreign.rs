@@ -12,11 +12,14 @@ use gateway_core::ids::SubscriptionId;
 use gateway_core::usage::Reading;
 use jiff::Timestamp;
 use secrecy::SecretString;
+use serde_json::Value;
 
 use crate::anthropic_http::{AnthropicHttp, AnthropicSettings};
 use crate::claude::stream::{Stream, TurnEnd};
+use crate::codex::stream as codex;
 use crate::http::exchange::{Heard, Protocol};
 use crate::openai_http::{OpenAiHttp, OpenAiSettings};
+use crate::opencode::stream as opencode;
 use crate::sse::{Caps, SseEvents};
 
 /// What a parser made of the text.
@@ -57,6 +60,48 @@ pub fn claude(text: &str, now: Timestamp) -> Outcome {
     }
 }
 
+/// The messages of `codex app-server`, one a line.
+pub fn codex(text: &str, now: Timestamp) -> Outcome {
+    let zone = jiff::tz::TimeZone::UTC;
+    let mut stream = codex::Stream::new(SubscriptionId::new("foreign"), zone);
+    let mut outcome = Outcome::default();
+    for message in objects(text) {
+        let method = message.get("method").and_then(Value::as_str);
+        if let (Some(method), Some(params)) = (method, message.get("params")) {
+            outcome.events.extend(stream.push(method, params, now));
+        }
+    }
+    match stream.end() {
+        Some(codex::TurnEnd::Failed(failure)) => outcome.failure = Some(failure.clone()),
+        Some(codex::TurnEnd::Answered(answer)) => outcome.answer = Some(answer.text.clone()),
+        Some(codex::TurnEnd::Interrupted) | None => {}
+    }
+    outcome
+}
+
+/// The events of `opencode serve`, one a line; the last object is also taken for what the server has stored and answered.
+pub fn opencode(text: &str, now: Timestamp) -> Outcome {
+    let mut stream = opencode::Stream::after(&[]);
+    let events: Vec<Value> = objects(text).collect();
+    let mut outcome = Outcome::default();
+    for event in &events {
+        outcome.events.extend(stream.push(event, now));
+    }
+    let last = events.last().cloned().unwrap_or_default();
+    let stored = stream.take_stored(std::slice::from_ref(&last));
+    outcome.events.extend(stored);
+    match stream.end(last.get("info").unwrap_or(&Value::Null), now) {
+        Ok(answer) => outcome.answer = Some(answer.text),
+        Err(failure) => outcome.failure = Some(failure),
+    }
+    outcome
+}
+
+fn objects(text: &str) -> impl Iterator<Item = Value> + '_ {
+    text.split('\n')
+        .filter_map(|line| serde_json::from_str(line).ok())
+}
+
 /// The event stream of the Anthropic Messages API.
 pub fn anthropic(chunks: &[&[u8]], now: Timestamp) -> Outcome {
     let provider = AnthropicHttp::new(AnthropicSettings {
@@ -67,7 +112,7 @@ pub fn anthropic(chunks: &[&[u8]], now: Timestamp) -> Outcome {
         client: client(),
         now: Arc::new(move || now),
     });
-    hear(provider.protocol(serde_json::Value::Null), chunks)
+    hear(provider.protocol(Value::Null), chunks)
 }
 
 /// The event stream of an OpenAI-compatible chat completion.
@@ -80,7 +125,7 @@ pub fn openai(chunks: &[&[u8]], now: Timestamp) -> Outcome {
         client: client(),
         now: Arc::new(move || now),
     });
-    hear(provider.protocol(serde_json::Value::Null), chunks)
+    hear(provider.protocol(Value::Null), chunks)
 }
 
 fn hear<P: Protocol>(mut protocol: P, chunks: &[&[u8]]) -> Outcome {

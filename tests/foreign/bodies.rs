@@ -26,8 +26,7 @@ pub(crate) struct Body {
 }
 
 const JUDGED: (&str, &str) = ("gateway-core/cases", ".jsonl");
-const GATE: (&str, &str) = ("tests/cases", ".jsonl");
-const CASES: &[(&str, &str)] = &[JUDGED, GATE];
+const CASES: &[(&str, &str)] = &[JUDGED];
 const CLAUDE: (&str, &str) = ("providers/captures/claude", ".jsonl");
 const HTTP: (&str, &str) = ("providers/captures/http", "");
 
@@ -41,17 +40,17 @@ pub(crate) const BODIES: &[Body] = &[
     Body {
         name: "failure_text",
         run: failure_text,
-        seeds: &[JUDGED, GATE, HTTP],
+        seeds: &[JUDGED, HTTP],
     },
     Body {
         name: "failure_body",
         run: failure_body,
-        seeds: &[JUDGED, GATE, HTTP],
+        seeds: &[JUDGED, HTTP],
     },
     Body {
         name: "failure_headers",
         run: failure_headers,
-        seeds: &[JUDGED, GATE, HTTP],
+        seeds: &[JUDGED, HTTP],
     },
     Body {
         name: "usage_line",
@@ -72,6 +71,16 @@ pub(crate) const BODIES: &[Body] = &[
         name: "claude_stream",
         run: claude_stream,
         seeds: &[CLAUDE],
+    },
+    Body {
+        name: "codex_stream",
+        run: codex_stream,
+        seeds: &[("providers/captures/codex", ".jsonl")],
+    },
+    Body {
+        name: "opencode_stream",
+        run: opencode_stream,
+        seeds: &[("providers/captures/opencode", ".jsonl")],
     },
     Body {
         name: "anthropic_stream",
@@ -234,6 +243,16 @@ fn claude_stream(data: &[u8]) {
             "shown and answered differ"
         );
     }
+}
+
+/// The messages of `codex app-server`.
+fn codex_stream(data: &[u8]) {
+    check_outcome(&foreign::codex(&String::from_utf8_lossy(data), now()));
+}
+
+/// The events of `opencode serve`.
+fn opencode_stream(data: &[u8]) {
+    check_outcome(&foreign::opencode(&String::from_utf8_lossy(data), now()));
 }
 
 /// The stream of the Messages API; where it is cut into pieces changes nothing.

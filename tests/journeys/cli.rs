@@ -508,10 +508,10 @@ fn explain_ends_with_1_only_if_a_line_was_in_error() {
         let ran = Home::new().run_with(&["explain", topic], &[], br#"{"id": "a"}"#);
         assert_eq!(ran.code, 1, "{topic}: {}", ran.out);
     }
-    let both = format!("{good}\n{{\"id\": \"b\", \"trigger\": \"pre_turn\"}}");
+    let both = format!("{good}\n{{\"id\": \"b\", \"trigger\": \"never\"}}");
     let ran = Home::new().run_with(&["explain", "decision"], &[], both.as_bytes());
     assert_eq!((ran.code, ran.out.lines().count()), (1, 2));
-    assert!(ran.out.contains("not yet"));
+    assert!(ran.out.contains("unknown trigger `never`"), "{}", ran.out);
 }
 
 #[test]

@@ -47,6 +47,8 @@ every_body!(
     decision_line,
     portal,
     claude_stream,
+    codex_stream,
+    opencode_stream,
     anthropic_stream,
     openai_stream,
     visible_text,

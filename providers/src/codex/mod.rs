@@ -22,7 +22,7 @@ mod limits;
 mod open;
 mod server;
 mod sessions;
-mod stream;
+pub(crate) mod stream;
 mod text;
 mod turn;
 

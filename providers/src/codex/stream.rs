@@ -19,7 +19,7 @@ use super::text::Text;
 
 /// How the program says its turn ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum TurnEnd {
+pub(crate) enum TurnEnd {
     Answered(Answer),
     Failed(Failure),
     /// It gave the turn up because somebody interrupted it.
@@ -28,7 +28,7 @@ pub(super) enum TurnEnd {
 
 /// Reads one turn.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     subscription: SubscriptionId,
     zone: TimeZone,
     turn: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A turn of this subscription, before its first notification. `zone` is the one the program writes times in.
-    pub(super) fn new(subscription: SubscriptionId, zone: TimeZone) -> Self {
+    pub(crate) fn new(subscription: SubscriptionId, zone: TimeZone) -> Self {
         Self {
             subscription,
             zone,
@@ -61,7 +61,7 @@ impl Stream {
     }
 
     /// Takes one notification; returns what it reports.
-    pub(super) fn push(&mut self, method: &str, params: &Value, now: Timestamp) -> Vec<Event> {
+    pub(crate) fn push(&mut self, method: &str, params: &Value, now: Timestamp) -> Vec<Event> {
         if self.end.is_some() {
             return Vec::new();
         }
@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// How the turn ended; `None` = not yet.
-    pub(super) fn end(&self) -> Option<&TurnEnd> {
+    pub(crate) fn end(&self) -> Option<&TurnEnd> {
         self.end.as_ref()
     }
 

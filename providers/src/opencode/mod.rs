@@ -23,7 +23,7 @@ mod login;
 mod permissions;
 mod ready;
 mod server;
-mod stream;
+pub(crate) mod stream;
 mod turn;
 mod usage;
 mod user_config;

@@ -20,7 +20,7 @@ const EMPTY_STEPS: u32 = 3;
 
 /// Reads one turn.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     messages: HashMap<String, Kind>,
     blocks: Blocks,
     calls: HashMap<String, Call>,
@@ -58,7 +58,7 @@ enum Call {
 
 impl Stream {
     /// A turn of a session that holds these messages already.
-    pub(super) fn after(messages: &[Value]) -> Self {
+    pub(crate) fn after(messages: &[Value]) -> Self {
         let ids = messages
             .iter()
             .filter_map(|message| message.pointer("/info/id").and_then(Value::as_str));
@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// Takes one event of the session (`type`, `properties`).
-    pub(super) fn push(&mut self, event: &Value, now: Timestamp) -> Vec<Event> {
+    pub(crate) fn push(&mut self, event: &Value, now: Timestamp) -> Vec<Event> {
         let properties = event.get("properties").unwrap_or(&Value::Null);
         match text(event, "type").unwrap_or_default() {
             "message.updated" => {
@@ -93,7 +93,7 @@ impl Stream {
     }
 
     /// Takes the messages as they are stored: what no event brought is reported now.
-    pub(super) fn take_stored(&mut self, messages: &[Value]) -> Vec<Event> {
+    pub(crate) fn take_stored(&mut self, messages: &[Value]) -> Vec<Event> {
         let mut events = Vec::new();
         for message in messages {
             self.message(message.get("info").unwrap_or(&Value::Null));
@@ -126,12 +126,12 @@ impl Stream {
     }
 
     /// Why the turn is to be given up now; `None` = it goes on.
-    pub(super) fn verdict(&self) -> Option<&Failure> {
+    pub(crate) fn verdict(&self) -> Option<&Failure> {
         self.verdict.as_ref()
     }
 
     /// How the turn ended, from its last message.
-    pub(super) fn end(&self, last: &Value, now: Timestamp) -> Result<Answer, Failure> {
+    pub(crate) fn end(&self, last: &Value, now: Timestamp) -> Result<Answer, Failure> {
         if let Some(error) = last.get("error").filter(|error| !error.is_null()) {
             return Err(failure::of_error(error, self.error.as_ref(), now));
         }
