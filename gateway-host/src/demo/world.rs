@@ -179,17 +179,18 @@ fn inbound(content: Content, now: Timestamp) -> Inbound {
 
 fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Settings> {
     let root = RootPath(home.to_owned());
-    let key = home.join("demo-key");
-    write_private(&key, "not-a-real-key\n")?;
     let mut subscriptions = BTreeMap::new();
     for (at, upstream) in upstreams.iter().enumerate() {
         let id = subscription(at + 1);
+        // A key each: logins with one key would draw on one allowance.
+        let key = home.join(format!("{id}-key"));
+        write_private(&key, &format!("not-a-real-key-of-{id}\n"))?;
         let provider = if at + 1 == AGENT {
             ProviderSettings::Scripted
         } else {
             ProviderSettings::Anthropic {
                 base_url: upstream.base_url(),
-                key: SecretRef::File(key.clone()),
+                key: SecretRef::File(key),
                 max_tokens: 1024,
                 price: None,
             }
