@@ -82,6 +82,21 @@ impl Blocks {
         })
     }
 
+    /// Takes back one part; what was shown below it is shown again in its place.
+    pub(super) fn forget(&mut self, part: &str) -> Vec<Event> {
+        self.abandoned.insert(part.to_owned());
+        let at = self.shown.iter().position(|block| block.part == part);
+        let Some(at) = at.filter(|at| {
+            self.shown
+                .get(*at)
+                .is_some_and(|block| !block.text.is_empty())
+        }) else {
+            return Vec::new();
+        };
+        self.shown.remove(at);
+        self.shown_again_from(at)
+    }
+
     /// Deltas may have been missed.
     pub(super) fn tear(&mut self) {
         for block in &mut self.shown {

@@ -39,6 +39,24 @@ pub(crate) struct Stream {
     idle: bool,
 }
 
+/// Text parts of model requests that were made again: the program starts a step anew in the same message and leaves what
+/// the broken one had written where it is, without an end (`serve-cut`). The event that says so may have been lost.
+fn made_again(parts: &[Value]) -> Vec<&str> {
+    let mut gone = Vec::new();
+    let mut running = Vec::new();
+    for part in parts {
+        match text(part, "type") {
+            Some("step-start") => gone.append(&mut running),
+            Some("step-finish") => running.clear(),
+            Some("text") if part.pointer("/time/end").is_none() => {
+                running.extend(text(part, "id"));
+            }
+            _ => {}
+        }
+    }
+    gone
+}
+
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -100,6 +118,10 @@ impl Stream {
             let parts = message.get("parts").and_then(Value::as_array);
             for part in parts.into_iter().flatten() {
                 events.extend(self.part(part));
+            }
+            let parts = parts.map(Vec::as_slice).unwrap_or_default();
+            for part in made_again(parts) {
+                events.extend(self.blocks.forget(part));
             }
         }
         events

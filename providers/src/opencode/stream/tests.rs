@@ -440,6 +440,79 @@ fn what_the_event_stream_lost_comes_from_the_stored_messages() {
     }
 }
 
+/// A request that broke and was made again: whatever stretch of the events is lost, the notice of the retry included, the
+/// broken one's text does not stay beside the new one's.
+#[test]
+fn a_request_made_again_is_told_once_whatever_was_lost() {
+    let text_part = |id: &str, words: &str, ended: bool| match ended {
+        true => {
+            json!({"type": "text", "id": id, "messageID": "m", "text": words, "time": {"start": 1, "end": 2}})
+        }
+        false => {
+            json!({"type": "text", "id": id, "messageID": "m", "text": words, "time": {"start": 1}})
+        }
+    };
+    let plain = |id: &str, kind: &str| json!({"type": kind, "id": id, "messageID": "m"});
+    let delta = |id: &str, words: &str| {
+        event(
+            "message.part.delta",
+            json!({"partID": id, "field": "text", "delta": words}),
+        )
+    };
+    let updated = |part: Value| event("message.part.updated", json!({ "part": part }));
+    let events = [
+        assistant("m"),
+        updated(plain("s1", "step-start")),
+        updated(text_part("p1", "", false)),
+        delta("p1", "Hello "),
+        delta("p1", "from "),
+        event(
+            "session.status",
+            json!({"status": {"type": "retry", "attempt": 1, "message": "Connection reset by server", "next": 1}}),
+        ),
+        updated(plain("s2", "step-start")),
+        updated(text_part("p2", "", false)),
+        delta("p2", "Hello "),
+        delta("p2", "again."),
+        updated(text_part("p2", "Hello again.", true)),
+        updated(plain("f2", "step-finish")),
+    ];
+    let stored = json!({
+        "info": {"id": "m", "role": "assistant"},
+        "parts": [plain("s1", "step-start"), text_part("p1", "", false), plain("s2", "step-start"), text_part("p2", "Hello again.", true), plain("f2", "step-finish")],
+    });
+    for from in 0..events.len() {
+        for to in from..events.len() {
+            let mut stream = Stream::after(&[]);
+            let mut told = Vec::new();
+            for (at, event) in events.iter().enumerate() {
+                if at == to {
+                    stream.tear();
+                }
+                if at < from || at >= to {
+                    told.extend(stream.push(event, Timestamp::UNIX_EPOCH));
+                }
+            }
+            told.extend(stream.take_stored(std::slice::from_ref(&stored)));
+            let mut seen = std::collections::BTreeMap::new();
+            for event in told {
+                match event {
+                    Event::Text { block, delta } => seen
+                        .entry(block)
+                        .or_insert_with(String::new)
+                        .push_str(&delta),
+                    Event::Retract { from_block } => drop(seen.split_off(&from_block)),
+                    _ => {}
+                }
+            }
+            let seen: Vec<String> = seen.into_values().collect();
+            assert_eq!(seen, ["Hello again."], "lost {from}..{to}");
+            let answer = stream.end(&stored["info"], Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(answer.text, "Hello again.", "lost {from}..{to}");
+        }
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn any_json_is_borne(text in "[\\[\\]{}:,\"a-z0-9 ]{0,80}", kind in 0_usize..6) {
