@@ -21,6 +21,7 @@ pub mod loopback;
 pub mod openai_http;
 pub mod opencode;
 pub mod process;
+mod program;
 pub mod scripted;
 mod sse;
 

@@ -30,7 +30,7 @@ pub use self::config::ClaudeSettings;
 use self::sessions::Sessions;
 pub use self::stream::{Stream, TurnEnd};
 use crate::environment::billing_variable;
-use crate::process::{Child, ChildSpec, Line};
+use crate::process::ChildSpec;
 use crate::{
     AttemptHandle, AttemptRequest, Health, LoginFacts, Permissions, ProbeError, Probed, Provider,
 };
@@ -70,23 +70,7 @@ impl Claude {
             env: self.0.environment(std::env::vars_os()),
             cwd: std::env::temp_dir(),
         };
-        let mut child = Child::start(&spec)
-            .await
-            .map_err(|error| start_problem(&spec, &error))?;
-        child.close_stdin();
-        let first = tokio::time::timeout(VERSION_WAIT, child.next_line()).await;
-        let (_, stderr) = child.reap_with_stderr().await;
-        match first {
-            Ok(Some(Line::Text(line))) => Ok(line
-                .split_whitespace()
-                .next()
-                .unwrap_or_default()
-                .to_owned()),
-            _ => Err(format!(
-                "`claude --version` said nothing: {}",
-                failure::one_line(&stderr)
-            )),
-        }
+        crate::program::version(PRODUCT, &spec, VERSION_WAIT).await
     }
 
     /// Whether a login is there. On macOS it may be in the keychain, which is not looked into.
@@ -104,21 +88,10 @@ impl Claude {
     }
 }
 
+/// What to install where the program is missing.
+const PRODUCT: &str = "Claude Code";
 const NOT_FOUND: &str =
     "`claude` was not found on PATH; install Claude Code, or name the program with `binary`";
-
-fn start_problem(spec: &ChildSpec, error: &std::io::Error) -> String {
-    let program = spec.program.display();
-    match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            format!("{program} does not exist; install Claude Code, or correct `binary`")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            format!("{program} cannot be executed; check its permissions")
-        }
-        _ => format!("{program} could not be started: {error}"),
-    }
-}
 
 #[async_trait]
 impl Provider for Claude {
@@ -170,7 +143,7 @@ impl Provider for Claude {
                 );
             }
         };
-        if parsed(&version).is_none_or(|numbers| numbers < OLDEST) {
+        if crate::program::numbers(&version).is_none_or(|numbers| numbers < OLDEST) {
             let problem = format!(
                 "claude {version} is older than 2.1.332 and lacks switches the permissions rest on"
             );
@@ -198,12 +171,6 @@ fn refusal(permissions: Permissions, is_root: bool, sandboxed: bool) -> Result<(
     Ok(())
 }
 
-/// `2.1.332` as numbers; `None` = not a version.
-fn parsed(version: &str) -> Option<[u32; 3]> {
-    let mut numbers = version.split('.').map(|part| part.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,8 +195,8 @@ mod tests {
 
     #[test]
     fn versions_compare_as_numbers() {
-        assert!(parsed("2.1.400").unwrap() > OLDEST);
-        assert!(parsed("2.1.197").unwrap() < OLDEST);
-        assert_eq!(parsed("next"), None);
+        assert!(crate::program::numbers("2.1.400").unwrap() > OLDEST);
+        assert!(crate::program::numbers("2.1.197").unwrap() < OLDEST);
+        assert_eq!(crate::program::numbers("next"), None);
     }
 }

@@ -15,9 +15,10 @@ use gateway_core::usage::source::{Origin, claude as source};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Claude, failure, start_problem};
+use super::{Claude, PRODUCT, failure};
 use crate::environment::billing_variable;
 use crate::process::{Child, ChildSpec, Line, StopSteps};
+use crate::program::start_problem;
 use crate::{ProbeError, Probed, Provider as _};
 
 const REQUEST: &str = "usage";
@@ -48,7 +49,7 @@ pub(super) async fn ask(claude: &Claude, limit: Duration) -> Result<Probed, Prob
     let asking = async {
         let mut child = Child::start(&spec)
             .await
-            .map_err(|error| ProbeError::Failed(start_problem(&spec, &error)))?;
+            .map_err(|error| ProbeError::Failed(start_problem(PRODUCT, &spec, &error)))?;
         let request = json!({"type": "control_request", "request_id": REQUEST, "request": {"subtype": "get_usage"}});
         child.write(format!("{request}\n").as_bytes()).await;
         let answer = answer(&mut child).await;

@@ -16,10 +16,11 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use super::command::{self, Opening, Run};
 use super::stream::{Stream, TurnEnd};
-use super::{Claude, failure, start_problem};
+use super::{Claude, PRODUCT, failure};
 use crate::earlier::unseen;
 use crate::environment::billing_variable;
 use crate::process::{Child, ChildSpec, Line, StopSteps};
+use crate::program::start_problem;
 use crate::{AttemptRequest, Permissions, Provider as _, Stop};
 
 /// How long a program that has delivered its result may take to write its transcript and leave.
@@ -46,7 +47,11 @@ pub(super) async fn run(
         let mut child = match Child::start(&attempt.spec(&request)).await {
             Ok(child) => child,
             Err(error) => {
-                return AttemptEnd::Failed(crashed(start_problem(&attempt.spec(&request), &error)));
+                return AttemptEnd::Failed(crashed(start_problem(
+                    PRODUCT,
+                    &attempt.spec(&request),
+                    &error,
+                )));
             }
         };
         if !allowed {
@@ -379,7 +384,7 @@ fn billed(key: &str) -> Failure {
 }
 
 fn log_version(version: &str) {
-    if super::parsed(version)
+    if crate::program::numbers(version)
         .is_some_and(|numbers| numbers >= super::OLDEST && numbers.first() == Some(&2))
     {
         tracing::info!(version, "claude");

@@ -46,6 +46,8 @@ use crate::{AttemptHandle, AttemptRequest, Health, LoginFacts, ProbeError, Probe
 
 /// The oldest version with permission profiles as this provider uses them.
 const OLDEST: [u32; 3] = [0, 171, 0];
+/// What to install where the program is missing.
+const PRODUCT: &str = "Codex";
 /// How long the server may take until it has said who it is; half a second on a quiet machine.
 const GREETING: Duration = Duration::from_secs(30);
 
@@ -109,7 +111,7 @@ impl Codex {
         };
         let server = Server::start(&spec)
             .await
-            .map_err(|error| start_problem(&spec, &error))?;
+            .map_err(|error| crate::program::start_problem(PRODUCT, &spec, &error))?;
         match timeout(GREETING, self.greet(&server)).await {
             Ok(Ok((version, account))) => Ok(Running {
                 server,
@@ -191,19 +193,6 @@ impl Codex {
     }
 }
 
-fn start_problem(spec: &ChildSpec, error: &std::io::Error) -> String {
-    let program = spec.program.display();
-    match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            format!("{program} does not exist; install Codex, or correct `binary`")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            format!("{program} cannot be executed; check its permissions")
-        }
-        _ => format!("{program} could not be started: {error}"),
-    }
-}
-
 #[async_trait]
 impl Provider for Codex {
     fn start(&self, request: AttemptRequest) -> AttemptHandle {
@@ -269,7 +258,7 @@ impl Provider for Codex {
             }
         };
         let version = running.version.clone();
-        if parsed(&version).is_none_or(|numbers| numbers < OLDEST) {
+        if crate::program::numbers(&version).is_none_or(|numbers| numbers < OLDEST) {
             let problem = format!(
                 "codex {version} is older than 0.171.0 and lacks the permission profiles the permissions rest on"
             );
@@ -297,14 +286,8 @@ fn version_of(agent: &str) -> String {
         .to_owned()
 }
 
-/// `0.171.0` as numbers; `None` = not a version.
-fn parsed(version: &str) -> Option<[u32; 3]> {
-    let mut numbers = version.split('.').map(|part| part.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
-}
-
 fn log_version(version: &str) {
-    if parsed(version) == Some(OLDEST) {
+    if crate::program::numbers(version) == Some(OLDEST) {
         tracing::info!(version, "codex");
     } else {
         tracing::warn!(
@@ -321,8 +304,8 @@ mod tests {
     #[test]
     fn the_version_stands_in_the_agent_it_answers_with() {
         let agent = "baton/0.171.0 (Debian 12.0.0; x86_64) unknown (baton; 0.1.0)";
-        assert_eq!(parsed(&version_of(agent)), Some(OLDEST));
-        assert!(parsed(&version_of("lab/0.170.9 (x)")).unwrap() < OLDEST);
-        assert_eq!(parsed(&version_of("")), None);
+        assert_eq!(crate::program::numbers(&version_of(agent)), Some(OLDEST));
+        assert!(crate::program::numbers(&version_of("lab/0.170.9 (x)")).unwrap() < OLDEST);
+        assert_eq!(crate::program::numbers(&version_of("")), None);
     }
 }

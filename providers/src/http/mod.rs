@@ -1,5 +1,6 @@
 //! What the HTTP providers share: one client, URLs, and the judgement of answers. Nothing here knows a protocol.
 
+pub(crate) mod ask;
 pub(crate) mod exchange;
 pub(crate) mod judge;
 pub(crate) mod pace;

@@ -88,7 +88,7 @@ impl Provider for OpenAiHttp {
 
     async fn probe(&self, limit: Duration) -> Result<Probed, ProbeError> {
         match probe::address(&self.0.base_url) {
-            Some(address) => probe::ask(&self.0, address, limit).await,
+            Some(address) => probe::capped(&self.0, address, limit).await,
             None => Err(ProbeError::Unsupported(
                 "this endpoint documents none".to_owned(),
             )),

@@ -7,15 +7,12 @@ use gateway_core::usage::ReadingSource;
 use gateway_core::usage::source::{Origin, openrouter};
 use reqwest::{StatusCode, Url};
 use secrecy::ExposeSecret;
-use serde_json::Value;
 
 use super::OpenAiSettings;
-use crate::http::join;
+use crate::http::{ask, join};
 use crate::{LoginFacts, ProbeError, Probed};
 
 const HOST: &str = "openrouter.ai";
-/// The answer has a few hundred bytes.
-const MAX_BYTES: usize = 256 * 1024;
 
 /// The address to ask; `None` = this endpoint has none.
 pub(super) fn address(base_url: &str) -> Option<Url> {
@@ -35,7 +32,7 @@ pub(super) fn login(settings: &OpenAiSettings) -> LoginFacts {
 }
 
 /// Asks, within `limit`.
-pub(super) async fn ask(
+pub(super) async fn capped(
     settings: &OpenAiSettings,
     address: Url,
     limit: Duration,
@@ -48,36 +45,13 @@ pub(super) async fn ask(
     let request = settings
         .client
         .get(address)
-        .timeout(limit)
         .bearer_auth(key.expose_secret().trim());
-    // The error of the client names the address; the key is in a header and in no error.
-    let failed = |error: reqwest::Error| ProbeError::Failed(error.without_url().to_string());
-    let mut response = request.send().await.map_err(failed)?;
-    match response.status() {
-        StatusCode::OK => {}
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            return Err(ProbeError::Unsupported(
-                "the key is not accepted there".to_owned(),
-            ));
-        }
-        StatusCode::TOO_MANY_REQUESTS => {
-            let retry_after = response.headers().get("retry-after");
-            let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            return Err(ProbeError::Throttled {
-                retry_after: seconds.map(Duration::from_secs),
-            });
-        }
-        other => return Err(ProbeError::Failed(format!("it answered {other}"))),
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_BYTES {
-            return Err(ProbeError::Failed("its answer is too long".to_owned()));
-        }
-    }
-    let payload: Value = serde_json::from_slice(&body)
-        .map_err(|error| ProbeError::Failed(format!("its answer is no JSON: {error}")))?;
+    const NOT_ACCEPTED: &str = "the key is not accepted there";
+    let unsupported = [
+        (StatusCode::UNAUTHORIZED, NOT_ACCEPTED),
+        (StatusCode::FORBIDDEN, NOT_ACCEPTED),
+    ];
+    let payload = ask::usage(request, limit, &unsupported).await?;
     let origin = Origin::new(
         &settings.subscription,
         (settings.now)(),
@@ -135,7 +109,7 @@ mod tests {
         let router = Router::new().route("/api/v1/key", get(answer));
         let serving = tokio::spawn(async move { axum::serve(listener, router).await });
         let address = join(&base, "key").unwrap();
-        let probed = ask(&settings(&base), address, Duration::from_secs(5)).await;
+        let probed = capped(&settings(&base), address, Duration::from_secs(5)).await;
         serving.abort();
         probed
     }

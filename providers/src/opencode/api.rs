@@ -7,7 +7,11 @@ use gateway_core::ids::ProviderSessionId;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::http::ask;
 use crate::sse::{Caps, SseEvents, chain};
+
+/// The most of one answer that is read, in bytes: a session's stored messages are the longest.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// The user the program's server expects beside its password.
 const USER: &str = "opencode";
@@ -217,9 +221,12 @@ impl Api {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await.map_err(|error| lost(&error))?;
+        let mut response = request.send().await.map_err(|error| lost(&error))?;
         let status = response.status();
-        let bytes = response.bytes().await.map_err(|error| lost(&error))?;
+        let bytes = ask::body(&mut response, MAX_BYTES).await;
+        let Some(bytes) = bytes.map_err(|error| lost(&error))? else {
+            return Err(CallError::Lost("its answer is too long".to_owned()));
+        };
         let answer: Option<Value> = serde_json::from_slice(&bytes).ok();
         match (status, answer) {
             (StatusCode::NOT_FOUND, _) => Err(CallError::NotFound),

@@ -39,7 +39,7 @@ use serde_json::Value;
 use self::api::CallError;
 pub use self::config::OpenCodeSettings;
 use self::server::{Lease, Servers};
-use crate::process::{Child, ChildSpec, Line};
+use crate::process::ChildSpec;
 use crate::{
     AttemptHandle, AttemptRequest, Health, LoginFacts, Permissions, ProbeError, Probed, Provider,
 };
@@ -48,6 +48,8 @@ use crate::{
 const OLDEST: [u32; 3] = [1, 18, 33];
 /// How long `opencode --version` may take on a loaded machine.
 const VERSION_WAIT: Duration = Duration::from_secs(60);
+/// What to install where the program is missing.
+const PRODUCT: &str = "OpenCode";
 const NOT_FOUND: &str =
     "`opencode` was not found on PATH; install OpenCode, or name the program with `binary`";
 
@@ -127,19 +129,7 @@ impl OpenCode {
             env: self.0.settings.environment(std::env::vars_os(), None),
             cwd: std::env::temp_dir(),
         };
-        let mut child = Child::start(&spec)
-            .await
-            .map_err(|error| start_problem(&spec, &error))?;
-        child.close_stdin();
-        let first = tokio::time::timeout(VERSION_WAIT, child.next_line()).await;
-        let (_, stderr) = child.reap_with_stderr().await;
-        match first {
-            Ok(Some(Line::Text(line))) => Ok(line.trim().to_owned()),
-            _ => Err(format!(
-                "`opencode --version` said nothing: {}",
-                failure::one_line(&stderr)
-            )),
-        }
+        crate::program::version(PRODUCT, &spec, VERSION_WAIT).await
     }
 
     /// Whether there is anything to answer with: a login, or a provider in the configuration.
@@ -155,19 +145,6 @@ impl OpenCode {
             || provider()
             || self.0.settings.env.contains_key("OPENCODE_CONFIG_CONTENT")
             || self.0.settings.env.contains_key("OPENCODE_CONFIG")
-    }
-}
-
-fn start_problem(spec: &ChildSpec, error: &std::io::Error) -> String {
-    let program = spec.program.display();
-    match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            format!("{program} does not exist; install OpenCode, or correct `binary`")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            format!("{program} cannot be executed; check its permissions")
-        }
-        _ => format!("{program} could not be started: {error}"),
     }
 }
 
@@ -231,7 +208,7 @@ impl Provider for OpenCode {
                 );
             }
         };
-        if parsed(&version).is_none_or(|numbers| numbers < OLDEST) {
+        if crate::program::numbers(&version).is_none_or(|numbers| numbers < OLDEST) {
             let problem = format!(
                 "opencode {version} is older than 1.18.33, whose session rules the permissions rest on"
             );
@@ -247,10 +224,4 @@ impl Provider for OpenCode {
             ),
         }
     }
-}
-
-/// `1.18.33` as numbers; `None` = not a version.
-fn parsed(version: &str) -> Option<[u32; 3]> {
-    let mut numbers = version.split('.').map(|part| part.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }

@@ -11,10 +11,9 @@ use super::api::CallError;
 use super::hub::Ear;
 use super::server::{Lease, Server};
 use super::{OpenCode, billing, failure, ground, permissions};
-use crate::{AttemptRequest, Exchange, Permissions, Provider as _};
+use crate::earlier::unseen;
+use crate::{AttemptRequest, Permissions, Provider as _};
 
-/// The most of the earlier conversation that is sent as text, in bytes.
-const CONTEXT_BYTES: usize = 64 * 1024;
 /// Longest title passed on, in characters.
 const TITLE_CHARS: usize = 200;
 /// What a session without a title is called: the program would ask a model for one otherwise.
@@ -38,23 +37,13 @@ impl Ready {
     pub(super) fn prompt(&self, request: &AttemptRequest) -> Value {
         let text = |text: &str| json!({"type": "text", "text": text});
         let mut parts = Vec::new();
-        parts.extend(self.context(request).as_deref().map(text));
+        parts.extend(unseen(request, !self.opened_now).as_deref().map(text));
         parts.push(text(&request.prompt));
         json!({
             "model": {"providerID": self.provider, "modelID": self.model},
             "agent": "build",
             "parts": parts,
         })
-    }
-
-    /// What this session has not seen of the conversation, as text.
-    fn context(&self, request: &AttemptRequest) -> Option<String> {
-        let history = &request.history;
-        let unseen = match self.opened_now {
-            true => history.len(),
-            false => request.unseen.min(history.len()),
-        };
-        earlier(history.get(history.len() - unseen..).unwrap_or_default())
     }
 }
 
@@ -216,28 +205,6 @@ pub(super) fn unanswered(error: &CallError) -> Failure {
     crashed(format!("opencode serve refused a call: {error}"))
 }
 
-/// The exchanges as text, the newest that fit; `None` = there are none.
-fn earlier(exchanges: &[Exchange]) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut room = CONTEXT_BYTES;
-    for exchange in exchanges.iter().rev() {
-        let part = format!(
-            "User: {}\n\nAssistant: {}",
-            exchange.request, exchange.answer
-        );
-        match room.checked_sub(part.len()) {
-            Some(left) => room = left,
-            None => break,
-        }
-        parts.push(part);
-    }
-    parts.reverse();
-    (!parts.is_empty()).then(|| {
-        let told = parts.join("\n\n");
-        format!("What was said earlier in this conversation, outside of this session:\n\n{told}\n\nThe next message follows.")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,17 +221,5 @@ mod tests {
         assert!(usable_workdir(Path::new("/"), Permissions::ReadOnly).is_err());
         assert!(usable_workdir(Path::new("/"), Permissions::None).is_ok());
         assert!(usable_workdir(Path::new("/nonexistent"), Permissions::None).is_err());
-    }
-
-    #[test]
-    fn earlier_exchanges_are_told_newest_first_within_the_bound() {
-        let exchange = |request: &str, answer: &str| Exchange {
-            request: request.to_owned(),
-            answer: answer.to_owned(),
-        };
-        assert_eq!(earlier(&[]), None);
-        let long = "x".repeat(CONTEXT_BYTES);
-        let told = earlier(&[exchange("old", &long), exchange("new", "a")]).unwrap();
-        assert!(told.contains("new") && !told.contains("old"));
     }
 }

@@ -112,7 +112,7 @@ impl Server {
         let spec = spec(settings, program, private, &password, &mark);
         let mut child = Child::start(&spec)
             .await
-            .map_err(|error| super::start_problem(&spec, &error))?;
+            .map_err(|error| crate::program::start_problem(super::PRODUCT, &spec, &error))?;
         child.close_stdin();
         let announced = timeout(START_WAIT, announcement(&mut child)).await;
         let Ok(Some(base)) = announced else {

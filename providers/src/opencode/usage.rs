@@ -11,12 +11,11 @@ use serde_json::Value;
 use super::config::OpenCodeSettings;
 use super::{failure, login};
 use crate::ProbeError;
+use crate::http::ask;
 use crate::sse::chain;
 
 /// The plan's endpoint.
 const OFFICIAL: &str = "https://opencode.ai/zen/go/v1";
-/// The most of an answer that is read, in bytes.
-const MAX_BYTES: usize = 1024 * 1024;
 
 /// Asks within `limit`.
 ///
@@ -36,45 +35,9 @@ pub(super) async fn probe(
     crate::http::install_tls();
     let client = crate::http::client().map_err(|error| failed(&chain(&error)))?;
     let url = format!("{}/usage", base.trim_end_matches('/'));
-    let asking = async {
-        let answer = client.get(url).bearer_auth(key).send().await?;
-        let (status, headers) = (answer.status(), answer.headers().clone());
-        Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?))
-    };
-    let answer = tokio::time::timeout(limit, asking).await;
-    let (status, headers, body) = answer
-        .map_err(|_| failed("the usage endpoint did not answer in time"))?
-        .map_err(|error| failed(&chain(&error)))?;
-    match status {
-        StatusCode::TOO_MANY_REQUESTS => {
-            let seconds = headers.get("retry-after").and_then(|value| {
-                let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
-                Some(Duration::from_secs(seconds))
-            });
-            Err(ProbeError::Throttled {
-                retry_after: seconds,
-            })
-        }
-        StatusCode::FORBIDDEN => Err(ProbeError::Unsupported(
-            "the service knows no OpenCode Go plan for this key".to_owned(),
-        )),
-        status if !status.is_success() => {
-            Err(failed(&format!("the usage endpoint answered {status}")))
-        }
-        _ if body.len() > MAX_BYTES => Err(failed("the usage endpoint's answer is too large")),
-        _ => read(&body, settings),
-    }
-}
-
-fn failed(words: &str) -> ProbeError {
-    ProbeError::Failed(failure::one_line(words))
-}
-
-/// How many windows the plan has; fewer means that the endpoint did not tell (it answers 200 to some refusals as well).
-const WINDOWS: usize = 3;
-
-fn read(body: &[u8], settings: &OpenCodeSettings) -> Result<Vec<Reading>, ProbeError> {
-    let payload: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let no_plan = "the service knows no OpenCode Go plan for this key";
+    let request = client.get(url).bearer_auth(key);
+    let payload = ask::usage(request, limit, &[(StatusCode::FORBIDDEN, no_plan)]).await?;
     let origin = Origin::new(
         &settings.subscription,
         (settings.now)(),
@@ -86,6 +49,13 @@ fn read(body: &[u8], settings: &OpenCodeSettings) -> Result<Vec<Reading>, ProbeE
         false => Err(failed("the usage endpoint did not name the plan's windows")),
     }
 }
+
+fn failed(words: &str) -> ProbeError {
+    ProbeError::Failed(failure::one_line(words))
+}
+
+/// How many windows the plan has; fewer means that the endpoint did not tell (it answers 200 to some refusals as well).
+const WINDOWS: usize = 3;
 
 #[cfg(test)]
 mod tests {

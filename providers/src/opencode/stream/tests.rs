@@ -494,7 +494,7 @@ fn a_request_made_again_is_told_once_whatever_was_lost() {
                 }
             }
             told.extend(stream.take_stored(std::slice::from_ref(&stored)));
-            let mut seen = std::collections::BTreeMap::new();
+            let mut seen = BTreeMap::new();
             for event in told {
                 match event {
                     Event::Text { block, delta } => seen
