@@ -56,12 +56,19 @@ pub(crate) fn join(base: &str, path: &str) -> Result<reqwest::Url, String> {
     }
 }
 
-/// Who an API key is: itself, at the company behind the host of its endpoint.
+/// Who an API key is: itself, at the company behind the host of its endpoint. A port is part of who that is: local servers
+/// share a host, and often a key that means nothing.
 pub(crate) fn key_login(base_url: &str, key: Option<&str>) -> LoginFacts {
-    let host = join(base_url, "").ok();
-    let host = host.as_ref().and_then(reqwest::Url::host_str);
+    let url = join(base_url, "").ok();
+    let upstream = url.as_ref().and_then(|url| {
+        let host = url.host_str()?;
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
+    });
     LoginFacts {
-        upstream: host.map(str::to_owned),
+        upstream,
         subject: key.filter(|key| !key.is_empty()).map(LoginSubject::new),
         ..LoginFacts::default()
     }
@@ -101,6 +108,23 @@ mod tests {
         ] {
             assert_eq!(join(base, "messages").unwrap().as_str(), url);
         }
+    }
+
+    #[test]
+    fn a_keys_company_is_its_host_and_port() {
+        for (base, upstream) in [
+            ("https://api.openai.com/v1", Some("api.openai.com")),
+            ("https://api.openai.com:443", Some("api.openai.com")),
+            ("http://127.0.0.1:11434/v1", Some("127.0.0.1:11434")),
+            ("nonsense", None),
+        ] {
+            assert_eq!(
+                key_login(base, Some("k")).upstream.as_deref(),
+                upstream,
+                "{base}"
+            );
+        }
+        assert_eq!(key_login("http://h", Some("")).subject, None);
     }
 
     #[test]
