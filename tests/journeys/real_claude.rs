@@ -9,125 +9,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
-use gateway_core::ids::{InboundId, ProfileId, SessionKey, SubscriptionId};
-use gateway_core::message::{Content, Inbound, Origin, ReplyTarget, Sender, Standing};
-use gateway_core::route::{Billing, Route};
+use gateway_core::ids::SubscriptionId;
 use gateway_host::clock::{Clock, MovedClock};
-use gateway_host::config::{
-    DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings,
-    SubscriptionSettings,
-};
-use gateway_host::store::sqlite::SqliteStore;
-use gateway_host::{Gateway, Parts};
 use jiff::SignedDuration;
-use platforms::recording::Recording;
+use providers::Permissions;
 use providers::claude::{Claude, ClaudeSettings};
 use providers::loopback::{Loopback, Step, Wire};
-use providers::scripted::{Act, Scripted};
-use providers::{Permissions, SharedProvider};
+use providers::scripted::Act;
 use serde_json::json;
-use support::{SURFACE, Shown, baton, shown};
+use support::World;
 
 const CARRIES: &str = "[RESUMED TURN — the previous turn was cut by";
 
-/// A gateway whose first route is the real program and whose second is a script.
-struct World {
-    gateway: Gateway,
-    surface: Arc<Recording>,
-    clock: MovedClock,
-    api: Loopback,
-    spare: Scripted,
-    home: tempfile::TempDir,
-    said: u64,
+/// A gateway whose first route is the real program and whose second is a script; `None` = skipped.
+async fn world() -> Option<(World, Loopback)> {
+    let binary = crate::real::claude()?;
+    let api = Loopback::start(Wire::Anthropic).await.expect("a port");
+    let url = api.base_url();
+    let world = World::builder()
+        .served_by("claude", move |root, clock| {
+            support::write(&root.join("work/jobs.txt"), b"job-a\njob-b\n");
+            Arc::new(claude(binary, root, url, clock))
+        })
+        .plan("spare")
+        .chain(&["claude/sonnet", "spare/m"])
+        .workdir("work")
+        .permissions(Permissions::ReadOnly)
+        .limits(Duration::from_secs(100), Duration::from_secs(60))
+        .build()
+        .await;
+    Some((world, api))
 }
 
-impl World {
-    /// `None` = skipped.
-    async fn new() -> Option<Self> {
-        let binary = crate::real::claude()?;
-        providers::install_tls();
-        let home = tempfile::tempdir().expect("a temporary home");
-        let root = home.path().canonicalize().expect("it was just made");
-        std::fs::create_dir_all(root.join("work")).expect("a working directory");
-        support::write(&root.join("work/jobs.txt"), b"job-a\njob-b\n");
-        let api = Loopback::start(Wire::Anthropic).await.expect("a port");
-        let clock = MovedClock::default();
-        let surface = Arc::new(Recording::new(SURFACE));
-        let spare = Scripted::in_folder(root.join("transcripts"));
-        let claude = claude(binary, &root, &api, &clock);
-        let settings = settings(&root);
-        let store = SqliteStore::open(&settings.root.store_file())
-            .await
-            .expect("a store in a fresh home");
-        let gateway = Gateway::start(Parts {
-            settings,
-            clock: Arc::new(clock.clone()),
-            store: Arc::new(store),
-            platforms: vec![surface.clone()],
-            providers: BTreeMap::from([
-                (
-                    SubscriptionId::new("claude"),
-                    Arc::new(claude) as SharedProvider,
-                ),
-                (
-                    SubscriptionId::new("spare"),
-                    Arc::new(spare.clone()) as SharedProvider,
-                ),
-            ]),
-            executable: baton(),
-        })
-        .await
-        .expect("a gateway starts");
-        Some(Self {
-            gateway,
-            surface,
-            clock,
-            api,
-            spare,
-            home,
-            said: 0,
-        })
-    }
-
-    async fn say(&mut self, text: &str) -> Shown {
-        self.said += 1;
-        let before = self.surface.record().turns();
-        let inbound = Inbound {
-            id: InboundId::new(format!("message-{}", self.said)),
-            profile: ProfileId::new(DEFAULT_PROFILE),
-            session: SessionKey::new("agent:main:recording:chat"),
-            sender: Sender {
-                id: "ann".into(),
-                name: "Ann".into(),
-                standing: Standing::Operator,
-            },
-            origin: Origin::Human,
-            target: ReplyTarget {
-                platform: SURFACE.into(),
-                address: "chat".into(),
-            },
-            received_at: self.clock.now(),
-            content: Content::Text(text.into()),
-        };
-        self.gateway.receive(inbound).await;
-        self.gateway.idle().await;
-        let record = self.surface.record();
-        let turn = record
-            .turns()
-            .into_iter()
-            .find(|turn| !before.contains(turn));
-        shown(&record, turn)
-    }
-}
-
-fn claude(binary: PathBuf, root: &Path, api: &Loopback, clock: &MovedClock) -> Claude {
+/// The real program with a login of its own below `root`.
+pub(crate) fn claude(binary: PathBuf, root: &Path, api: String, clock: &MovedClock) -> Claude {
     let clock = clock.clone();
     Claude::new(ClaudeSettings {
         binary: Some(binary),
-        home: Some(root.join("login")),
+        home: Some(root.join("claude")),
         env: BTreeMap::from([
             ("HOME".to_owned(), root.join("home").display().to_string()),
-            ("ANTHROPIC_BASE_URL".to_owned(), api.base_url()),
+            ("ANTHROPIC_BASE_URL".to_owned(), api),
             ("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "dummy".to_owned()),
         ]),
         subscription: SubscriptionId::new("claude"),
@@ -136,55 +58,13 @@ fn claude(binary: PathBuf, root: &Path, api: &Loopback, clock: &MovedClock) -> C
     })
 }
 
-fn settings(root: &Path) -> Settings {
-    let root = RootPath(root.to_owned());
-    let subscription = |name: &str| {
-        let id = SubscriptionId::new(name);
-        let settings = SubscriptionSettings {
-            id: id.clone(),
-            slug: id.clone(),
-            billing: Billing::Plan,
-            provider: ProviderSettings::Scripted,
-        };
-        (id, settings)
-    };
-    let on = || PluginUse {
-        enabled: true,
-        required: true,
-        budget_ms: BTreeMap::new(),
-        config: json!({}),
-    };
-    let profile = ProfileSettings {
-        id: ProfileId::new(DEFAULT_PROFILE),
-        home: root.profile(&ProfileId::new(DEFAULT_PROFILE)),
-        chain: vec![Route::new("claude", "sonnet"), Route::new("spare", "m")],
-        workdir: root.0.join("work"),
-        permissions: Some(Permissions::ReadOnly),
-        plugins: [("quota".to_owned(), on()), ("handoff".to_owned(), on())].into(),
-        attempt_deadline: Duration::from_secs(100),
-        silence: Duration::from_secs(60),
-    };
-    Settings {
-        usage_snapshot: root.usage_file(),
-        subscriptions: ["claude", "spare"].map(subscription).into(),
-        profiles: BTreeMap::from([(profile.id.clone(), profile)]),
-        plugins: BTreeMap::new(),
-        root,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscription() {
-    let Some(mut world) = World::new().await else {
+    let Some((mut world, api)) = world().await else {
         return;
     };
-    let file = world
-        .home
-        .path()
-        .canonicalize()
-        .expect("it exists")
-        .join("work/jobs.txt");
-    world.api.script([
+    let file = world.home.path().join("work/jobs.txt");
+    api.script([
         Step::ToolUse {
             text: "Looking at the jobs.".into(),
             name: "Read".into(),
@@ -192,10 +72,10 @@ async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscri
         },
         Step::UnifiedRejected {
             window: "five_hour".into(),
-            resets_at: world.clock.now() + SignedDuration::from_hours(2),
+            resets_at: world.now() + SignedDuration::from_hours(2),
         },
     ]);
-    world.spare.play(vec![Act::Fail(Failure::new(
+    world.sub("spare").play(vec![Act::Fail(Failure::new(
         FailureKind::RateLimit,
         FailureScope::Account,
         "refused",
@@ -208,18 +88,22 @@ async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscri
     );
     assert_eq!(cut.times_done, 1);
 
-    let asked = world.api.count();
-    world.spare.play(vec![Act::text("Done."), Act::Answer]);
+    let asked = api.count();
+    world
+        .sub("spare")
+        .play(vec![Act::text("Done."), Act::Answer]);
     assert_eq!(world.say("go on").await.answer.as_deref(), Some("Done."));
-    world.spare.play(vec![Act::text("Bye."), Act::Answer]);
+    world
+        .sub("spare")
+        .play(vec![Act::text("Bye."), Act::Answer]);
     assert_eq!(world.say("thanks").await.answer.as_deref(), Some("Bye."));
     assert_eq!(
-        world.api.count(),
+        api.count(),
         asked,
         "the spent plan is not asked again before its reset"
     );
 
-    let prompts = world.spare.prompts();
+    let prompts = world.sub("spare").prompts();
     let carried: Vec<bool> = prompts
         .iter()
         .rev()
@@ -236,17 +120,15 @@ async fn a_limit_in_the_middle_of_a_tool_call_is_carried_once_by_another_subscri
         carrying.contains("job-b") && carrying.contains("restart the jobs"),
         "{carrying}"
     );
-    world.gateway.shutdown().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_the_real_program_arrives_and_the_next_turn_resumes_its_session() {
-    let Some(mut world) = World::new().await else {
+    let Some((mut world, api)) = world().await else {
         return;
     };
-    world
-        .api
-        .script([Step::answer("Hello there."), Step::answer("Hello again.")]);
+    api.script([Step::answer("Hello there."), Step::answer("Hello again.")]);
     assert_eq!(
         world.say("hi").await.answer.as_deref(),
         Some("Hello there.")
@@ -255,7 +137,7 @@ async fn an_answer_of_the_real_program_arrives_and_the_next_turn_resumes_its_ses
         world.say("and now?").await.answer.as_deref(),
         Some("Hello again.")
     );
-    let requests = world.api.requests();
+    let requests = api.requests();
     let last = requests
         .iter()
         .rfind(|request| request.method == "POST")
@@ -265,5 +147,5 @@ async fn an_answer_of_the_real_program_arrives_and_the_next_turn_resumes_its_ses
         1,
         "the session has the first turn once"
     );
-    world.gateway.shutdown().await;
+    world.stop().await;
 }

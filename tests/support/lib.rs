@@ -43,9 +43,14 @@ pub fn target_folder() -> PathBuf {
         .to_owned()
 }
 
+/// Makes a provider once the home folder and the clock are there.
+type Make = Box<dyn FnOnce(&Path, &MovedClock) -> SharedProvider>;
+
 /// A world to be.
 pub struct Builder {
     subscriptions: Vec<(String, Billing)>,
+    given: Vec<(String, Make)>,
+    workdir: Option<String>,
     chain: Option<Vec<String>>,
     plugins: Vec<(String, PluginUse)>,
     permissions: Option<Permissions>,
@@ -63,6 +68,8 @@ impl Default for Builder {
         };
         Self {
             subscriptions: Vec::new(),
+            given: Vec::new(),
+            workdir: None,
             chain: None,
             plugins: vec![("quota".into(), on()), ("handoff".into(), on())],
             permissions: None,
@@ -82,6 +89,22 @@ impl Builder {
     /// Adds a metered one.
     pub fn metered(mut self, name: &str) -> Self {
         self.subscriptions.push((name.into(), Billing::Metered));
+        self
+    }
+
+    /// Adds a subscription of a plan that a real program or API serves.
+    pub fn served_by(
+        mut self,
+        name: &str,
+        make: impl FnOnce(&Path, &MovedClock) -> SharedProvider + 'static,
+    ) -> Self {
+        self.given.push((name.into(), Box::new(make)));
+        self.plan(name)
+    }
+
+    /// Works in this folder of the home instead of the home itself.
+    pub fn workdir(mut self, folder: &str) -> Self {
+        self.workdir = Some(folder.into());
         self
     }
 
@@ -115,12 +138,21 @@ impl Builder {
     }
 
     /// Starts everything.
-    pub async fn build(self) -> World {
+    pub async fn build(mut self) -> World {
         providers::install_tls();
         let home = tempfile::tempdir().expect("a temporary home");
+        let clock = MovedClock::default();
+        if let Some(folder) = &self.workdir {
+            std::fs::create_dir_all(home.path().join(folder)).expect("a working directory");
+        }
+        let given: BTreeMap<_, _> = std::mem::take(&mut self.given)
+            .into_iter()
+            .map(|(name, make)| (SubscriptionId::new(name), make(home.path(), &clock)))
+            .collect();
         let scripted: BTreeMap<_, _> = self
             .subscriptions
             .iter()
+            .filter(|(name, _)| !given.contains_key(&SubscriptionId::new(name)))
             .map(|(name, _)| {
                 (
                     name.clone(),
@@ -129,9 +161,8 @@ impl Builder {
             })
             .collect();
         let settings = self.settings(home.path());
-        let clock = MovedClock::default();
         let surface = Arc::new(Recording::new(SURFACE));
-        let (gateway, faults) = start(&settings, &clock, &surface, &scripted).await;
+        let (gateway, faults) = start(&settings, &clock, &surface, &scripted, &given).await;
         World {
             gateway: Some(gateway),
             store: faults.clone(),
@@ -140,6 +171,7 @@ impl Builder {
             clock,
             surface,
             scripted,
+            given,
             home,
             said: 0,
         }
@@ -170,7 +202,10 @@ impl Builder {
                 .iter()
                 .map(|route| route.parse::<Route>().expect("a route"))
                 .collect(),
-            workdir: home.to_owned(),
+            workdir: match &self.workdir {
+                Some(folder) => home.join(folder),
+                None => home.to_owned(),
+            },
             permissions: self.permissions,
             plugins: self.plugins.iter().cloned().collect(),
             attempt_deadline: self.deadline,
@@ -191,6 +226,7 @@ async fn start(
     clock: &MovedClock,
     surface: &Arc<Recording>,
     scripted: &BTreeMap<String, Scripted>,
+    given: &BTreeMap<SubscriptionId, SharedProvider>,
 ) -> (Gateway, Arc<FaultyStore>) {
     let store = SqliteStore::open(&settings.root.store_file())
         .await
@@ -207,7 +243,7 @@ async fn start(
         clock: Arc::new(clock.clone()),
         store: store.clone(),
         platforms: vec![surface.clone()],
-        providers: scripted.iter().map(shared).collect(),
+        providers: scripted.iter().map(shared).chain(given.clone()).collect(),
         executable: baton(),
     })
     .await
@@ -225,6 +261,7 @@ pub struct World {
     pub clock: MovedClock,
     pub surface: Arc<Recording>,
     scripted: BTreeMap<String, Scripted>,
+    given: BTreeMap<SubscriptionId, SharedProvider>,
     pub home: tempfile::TempDir,
     said: u64,
 }
@@ -348,8 +385,14 @@ impl World {
     /// Stops the gateway in order and starts another on the same home.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let (gateway, faults) =
-            start(&self.settings, &self.clock, &self.surface, &self.scripted).await;
+        let (gateway, faults) = start(
+            &self.settings,
+            &self.clock,
+            &self.surface,
+            &self.scripted,
+            &self.given,
+        )
+        .await;
         (self.gateway, self.store, self.faults) = (Some(gateway), faults.clone(), faults);
     }
 
