@@ -6,6 +6,8 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use attempt::{PATIENT, Turn, request};
 use gateway_core::event::Event;
 use gateway_core::failure::{AttemptLimits, Failure, FailureKind};
 use gateway_core::turn::AttemptEnd;
 use jiff::Timestamp;
 use providers::claude::{Claude, ClaudeSettings};
-use providers::{AttemptHandle, AttemptRequest, Health, Permissions, ProbeError, Provider};
+use providers::{AttemptHandle, Health, ProbeError, Provider};
 use tokio::sync::oneshot;
 
 /// What the program prints first, with a place for `apiKeySource`.
@@ -61,29 +64,16 @@ impl Fake {
     }
 
     fn start(&self, limits: AttemptLimits) -> (AttemptHandle, oneshot::Sender<()>) {
-        let (word, go) = oneshot::channel();
-        let handle = self.claude.start(AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "sonnet".into(),
-            session: None,
-            title: String::new(),
-            prompt: "the prompt".to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.folder.path().to_owned(),
-            permissions: Permissions::None,
-            limits,
-            go,
-        });
+        let (mut request, word) = request("sonnet", "the prompt", self.folder.path().to_owned());
+        request.limits = limits;
+        let handle = self.claude.start(request);
         (handle, word)
     }
 
     async fn run(&self, limits: AttemptLimits) -> AttemptEnd {
-        let (mut handle, word) = self.start(limits);
+        let (handle, word) = self.start(limits);
         word.send(()).unwrap();
-        while handle.events.recv().await.is_some() {}
-        handle.end.await.unwrap()
+        Turn::of(handle).await.end
     }
 
     async fn fails(&self, limits: AttemptLimits) -> Failure {
@@ -93,11 +83,6 @@ impl Fake {
         }
     }
 }
-
-const PATIENT: AttemptLimits = AttemptLimits {
-    deadline: Duration::from_secs(60),
-    silence: Duration::from_secs(60),
-};
 
 fn process_is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")) {

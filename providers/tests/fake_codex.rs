@@ -6,6 +6,8 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use attempt::{PATIENT, Turn, request};
 use gateway_core::event::Event;
 use gateway_core::failure::{AttemptLimits, Failure, FailureKind};
 use gateway_core::route::Billing;
 use gateway_core::turn::AttemptEnd;
 use jiff::Timestamp;
 use providers::codex::{Codex, CodexSettings};
-use providers::{AttemptHandle, AttemptRequest, Health, Permissions, Provider};
+use providers::{AttemptHandle, Health, Provider};
 use tokio::sync::oneshot;
 
 /// The thread all turns run in.
@@ -128,29 +131,17 @@ done
     }
 
     fn start(&self, limits: AttemptLimits) -> (AttemptHandle, oneshot::Sender<()>) {
-        let (word, go) = oneshot::channel();
-        let handle = self.codex.start(AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "gpt".into(),
-            session: None,
-            title: String::new(),
-            prompt: "the prompt".to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.folder.path().to_owned(),
-            permissions: Permissions::None,
-            limits,
-            go,
-        });
+        let (mut request, word) = request("gpt", "the prompt", self.folder.path().to_owned());
+        request.title.clear(); // a title is one request more than the script answers
+        request.limits = limits;
+        let handle = self.codex.start(request);
         (handle, word)
     }
 
     async fn run(&self, limits: AttemptLimits) -> AttemptEnd {
-        let (mut handle, word) = self.start(limits);
+        let (handle, word) = self.start(limits);
         word.send(()).unwrap();
-        while handle.events.recv().await.is_some() {}
-        handle.end.await.unwrap()
+        Turn::of(handle).await.end
     }
 
     async fn fails(&self, limits: AttemptLimits) -> Failure {
@@ -174,10 +165,6 @@ fn codex(folder: &tempfile::TempDir, program: PathBuf) -> Codex {
     })
 }
 
-const PATIENT: AttemptLimits = AttemptLimits {
-    deadline: Duration::from_secs(60),
-    silence: Duration::from_secs(60),
-};
 const HASTY: Duration = Duration::from_millis(1_500);
 
 fn process_is_gone(pid: &str) -> bool {

@@ -6,19 +6,22 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use attempt::request;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::Response;
 use futures_util::StreamExt as _;
 use gateway_core::event::Event;
-use gateway_core::failure::{AttemptLimits, FailureKind};
+use gateway_core::failure::FailureKind;
 use gateway_core::turn::AttemptEnd;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -106,24 +109,7 @@ impl World {
     }
 
     fn start(&self, change: impl FnOnce(&mut AttemptRequest)) -> AttemptHandle {
-        let (word, go) = oneshot::channel();
-        let mut request = AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "m/m".into(),
-            session: None,
-            title: String::new(),
-            prompt: "hi".to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.folder.path().to_owned(),
-            permissions: Permissions::None,
-            limits: AttemptLimits {
-                deadline: Duration::from_secs(60),
-                silence: Duration::from_secs(30),
-            },
-            go,
-        };
+        let (mut request, word) = request("m/m", "hi", self.folder.path().to_owned());
         change(&mut request);
         word.send(()).unwrap();
         self.opencode.start(request)

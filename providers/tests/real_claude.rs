@@ -6,6 +6,7 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
 mod mock;
 mod real;
 
@@ -15,8 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use attempt::{Turn, request};
 use gateway_core::event::{CallOutcome, Event};
-use gateway_core::failure::{AttemptLimits, FailureKind, FailureScope};
+use gateway_core::failure::{FailureKind, FailureScope};
 use gateway_core::ids::ProviderSessionId;
 use gateway_core::turn::AttemptEnd;
 use gateway_core::usage::WindowStatus;
@@ -107,25 +109,7 @@ impl World {
     }
 
     fn request(&self, prompt: &str) -> (AttemptRequest, oneshot::Sender<()>) {
-        let (word, go) = oneshot::channel();
-        let request = AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "sonnet".into(),
-            session: None,
-            title: "--a title".to_owned(),
-            prompt: prompt.to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.path("work"),
-            permissions: Permissions::None,
-            limits: AttemptLimits {
-                deadline: Duration::from_secs(100),
-                silence: Duration::from_secs(60),
-            },
-            go,
-        };
-        (request, word)
+        request("sonnet", prompt, self.path("work"))
     }
 
     fn start(&self, prompt: &str, change: impl FnOnce(&mut AttemptRequest)) -> AttemptHandle {
@@ -136,15 +120,7 @@ impl World {
     }
 
     async fn turn(&self, prompt: &str, change: impl FnOnce(&mut AttemptRequest)) -> Turn {
-        let mut handle = self.start(prompt, change);
-        let mut events = Vec::new();
-        while let Some(event) = handle.events.recv().await {
-            events.push(event);
-        }
-        Turn {
-            events,
-            end: handle.end.await.unwrap(),
-        }
+        Turn::of(self.start(prompt, change)).await
     }
 
     /// Nothing that must stay secret went to the model, and no setting of the person or the project counted.
@@ -157,65 +133,6 @@ impl World {
             }
         }
         assert!(!self.path("hook-ran").exists(), "a hook ran");
-    }
-}
-
-struct Turn {
-    events: Vec<Event>,
-    end: AttemptEnd,
-}
-
-impl Turn {
-    fn session(&self) -> ProviderSessionId {
-        let session = |event: &Event| match event {
-            Event::Session { id } => Some(id.clone()),
-            _ => None,
-        };
-        self.events
-            .iter()
-            .find_map(session)
-            .expect("a session was reported")
-    }
-
-    fn answer(&self) -> &str {
-        match &self.end {
-            AttemptEnd::Answered(answer) => &answer.text,
-            other => panic!("expected an answer, got {other:?}"),
-        }
-    }
-
-    /// The text as a person sees it: deltas shown, retracted blocks gone.
-    fn seen(&self) -> String {
-        let mut blocks: Vec<String> = Vec::new();
-        for event in &self.events {
-            match event {
-                Event::Text { block, delta } => {
-                    let at = *block as usize;
-                    blocks.resize(blocks.len().max(at + 1), String::new());
-                    blocks[at].push_str(delta);
-                }
-                Event::Retract { from_block } => blocks.truncate(*from_block as usize),
-                _ => {}
-            }
-        }
-        blocks.join("\n\n")
-    }
-
-    fn outcome(&self, call: &str) -> (CallOutcome, &str) {
-        let result = |event: &'_ Event| match event {
-            Event::ToolResult { id, outcome, .. } if id == call => Some(*outcome),
-            _ => None,
-        };
-        let outcome = self
-            .events
-            .iter()
-            .find_map(result)
-            .expect("the call has a result");
-        let text = self.events.iter().find_map(|event| match event {
-            Event::ToolResult { id, text, .. } if id == call => Some(text.as_str()),
-            _ => None,
-        });
-        (outcome, text.unwrap_or_default())
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
 mod codex;
 mod real;
 

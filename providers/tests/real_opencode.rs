@@ -7,17 +7,19 @@
     reason = "helpers of tests: a surprise is a failed test"
 )]
 
+mod attempt;
 mod chat;
 mod opencode;
 mod real;
 
 use std::time::Duration;
 
+use attempt::Turn;
 use chat::Reply;
 use gateway_core::event::{CallOutcome, Event, TodoStatus, TokenUsage};
 use gateway_core::failure::{FailureKind, FailureScope};
 use gateway_core::turn::AttemptEnd;
-use opencode::world::{Turn, World, machine_time};
+use opencode::world::{World, machine_time};
 use providers::{Exchange, Health, Permissions, Provider as _};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -140,7 +142,7 @@ async fn real_turns_sessions_tools_and_todos() {
         })
         .await;
     assert_eq!(tools.answer(), "Done.");
-    let outcomes = tools.outcomes();
+    let outcomes = tools.calls();
     let shown: Vec<_> = outcomes
         .iter()
         .map(|(name, outcome, _)| (name.as_str(), *outcome))
@@ -181,7 +183,7 @@ async fn real_failures_are_told_apart() {
     )]);
     let before = machine_time();
     let limited = world.turn("limited", |_| {}).await;
-    let (kind, scope, at, detail) = limited.failure();
+    let (kind, scope, at, detail) = limited.verdict();
     assert_eq!(
         (kind, scope),
         (FailureKind::RateLimit, FailureScope::Account),
@@ -244,7 +246,7 @@ async fn real_failures_are_told_apart() {
     };
     world.mock.reply([overflow(), overflow(), overflow()]);
     let long = world.turn("long", |_| {}).await;
-    assert_eq!(long.failure().0, FailureKind::ContextOverflow);
+    assert_eq!(long.verdict().0, FailureKind::ContextOverflow);
 
     // A login that does not hold.
     world.mock.clear();
@@ -252,14 +254,14 @@ async fn real_failures_are_told_apart() {
         401,
         &json!({"message": "Incorrect API key provided", "type": "invalid_request_error", "code": "invalid_api_key"}),
     )]);
-    let (kind, scope, ..) = world.turn("key", |_| {}).await.failure();
+    let (kind, scope, ..) = world.turn("key", |_| {}).await.verdict();
     assert_eq!((kind, scope), (FailureKind::Auth, FailureScope::Account));
 
     // A page instead of an answer has no end by itself.
     world.mock.clear();
     world.mock.reply((0..200).map(|_| Reply::Html));
     let page = world.turn("page", |_| {}).await;
-    let (kind, scope, _, detail) = page.failure();
+    let (kind, scope, _, detail) = page.verdict();
     assert_eq!(
         (kind, scope),
         (FailureKind::Transport, FailureScope::NetworkEdge),
@@ -274,7 +276,7 @@ async fn real_failures_are_told_apart() {
             request.model = "nowhere/mock-model".into()
         })
         .await;
-    let (kind, scope, _, detail) = refused.failure();
+    let (kind, scope, _, detail) = refused.verdict();
     assert_eq!(
         (kind, scope),
         (FailureKind::Transport, FailureScope::NetworkEdge),
@@ -291,7 +293,7 @@ async fn real_failures_are_told_apart() {
         let refused = world
             .turn("bill", |request| request.model = model.into())
             .await;
-        let (kind, _, _, detail) = refused.failure();
+        let (kind, _, _, detail) = refused.verdict();
         assert_eq!(kind, FailureKind::BadRequest);
         assert!(detail.contains(words), "{model}: {detail}");
     }
@@ -346,7 +348,7 @@ async fn real_stops_and_deaths_leave_a_working_subscription() {
     }
     let pid = pid_of(&pid_file).await;
     handle.stop.stop();
-    let rest = world.start_heard(handle).await;
+    let rest = Turn::of(handle).await;
     assert_eq!(rest.end, AttemptEnd::Stopped);
     gone(pid).await;
 
@@ -372,8 +374,8 @@ async fn real_stops_and_deaths_leave_a_working_subscription() {
     let handle = world.start("die", |request| request.permissions = Permissions::Full);
     let tool = pid_of(&pid_file).await;
     kill(parent_of(tool));
-    let died = world.start_heard(handle).await;
-    let (kind, _, _, detail) = died.failure();
+    let died = Turn::of(handle).await;
+    let (kind, _, _, detail) = died.verdict();
     assert_eq!(kind, FailureKind::Crashed, "{detail}");
     gone(tool).await;
     world.mock.clear();
@@ -392,14 +394,14 @@ async fn real_stops_and_deaths_leave_a_working_subscription() {
             request.limits.silence = Duration::from_secs(8)
         })
         .await;
-    assert_eq!(silent.failure().0, FailureKind::Timeout);
+    assert_eq!(silent.verdict().0, FailureKind::Timeout);
 
     // Without the word nothing is sent.
     world.mock.clear();
     let (word, go) = oneshot::channel();
     drop(word);
     let unsent = world.start("never", |request| request.go = go);
-    assert_eq!(world.start_heard(unsent).await.end, AttemptEnd::Stopped);
+    assert_eq!(Turn::of(unsent).await.end, AttemptEnd::Stopped);
     assert!(world.mock.requests().is_empty());
 }
 

@@ -5,19 +5,15 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use gateway_core::event::{CallOutcome, Event};
-use gateway_core::failure::{AttemptLimits, Failure};
-use gateway_core::ids::ProviderSessionId;
+pub(crate) use crate::attempt::Turn;
+use crate::attempt::request;
 use gateway_core::route::Billing;
-use gateway_core::turn::AttemptEnd;
 use jiff::Timestamp;
 use providers::codex::{Codex, CodexSettings};
 use providers::loopback::{Loopback, Step, Wire};
-use providers::{AttemptHandle, AttemptRequest, Permissions, Provider};
+use providers::{AttemptHandle, AttemptRequest, Provider};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 /// One login, one working directory, one model API.
 pub(crate) struct World {
@@ -143,24 +139,7 @@ stream_idle_timeout_ms = 60000
         prompt: &str,
         change: impl FnOnce(&mut AttemptRequest),
     ) -> AttemptHandle {
-        let (word, go) = oneshot::channel();
-        let mut request = AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "gpt-5.5".into(),
-            session: None,
-            title: "--a title".to_owned(),
-            prompt: prompt.to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.path("work"),
-            permissions: Permissions::None,
-            limits: AttemptLimits {
-                deadline: Duration::from_secs(100),
-                silence: Duration::from_secs(60),
-            },
-            go,
-        };
+        let (mut request, word) = request("gpt-5.5", prompt, self.path("work"));
         change(&mut request);
         word.send(()).unwrap();
         self.codex.start(request)
@@ -205,74 +184,6 @@ stream_idle_timeout_ms = 60000
         for trace in ["hook-ran", "mcp-ran", "notify-ran"] {
             assert!(!self.path(trace).exists(), "{trace}");
         }
-    }
-}
-
-pub(crate) struct Turn {
-    pub(crate) events: Vec<Event>,
-    pub(crate) end: AttemptEnd,
-}
-
-impl Turn {
-    pub(crate) async fn of(mut handle: AttemptHandle) -> Self {
-        let mut events = Vec::new();
-        while let Some(event) = handle.events.recv().await {
-            events.push(event);
-        }
-        Self {
-            events,
-            end: handle.end.await.unwrap(),
-        }
-    }
-
-    pub(crate) fn session(&self) -> ProviderSessionId {
-        let session = |event: &Event| match event {
-            Event::Session { id } => Some(id.clone()),
-            _ => None,
-        };
-        self.events
-            .iter()
-            .find_map(session)
-            .expect("a session was reported")
-    }
-
-    pub(crate) fn answer(&self) -> &str {
-        match &self.end {
-            AttemptEnd::Answered(answer) => &answer.text,
-            other => panic!("expected an answer, got {other:?}"),
-        }
-    }
-
-    pub(crate) fn failure(&self) -> &Failure {
-        match &self.end {
-            AttemptEnd::Failed(failure) => failure,
-            other => panic!("expected a failure, got {other:?}"),
-        }
-    }
-
-    pub(crate) fn outcomes(&self) -> Vec<CallOutcome> {
-        let outcome = |event: &Event| match event {
-            Event::ToolResult { outcome, .. } => Some(*outcome),
-            _ => None,
-        };
-        self.events.iter().filter_map(outcome).collect()
-    }
-
-    /// The text as a person sees it: deltas shown, retracted blocks gone.
-    pub(crate) fn seen(&self) -> String {
-        let mut blocks: Vec<String> = Vec::new();
-        for event in &self.events {
-            match event {
-                Event::Text { block, delta } => {
-                    let at = *block as usize;
-                    blocks.resize(blocks.len().max(at + 1), String::new());
-                    blocks[at].push_str(delta);
-                }
-                Event::Retract { from_block } => blocks.truncate(*from_block as usize),
-                _ => {}
-            }
-        }
-        blocks.join("\n\n")
     }
 }
 

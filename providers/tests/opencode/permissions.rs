@@ -4,7 +4,8 @@ use gateway_core::event::CallOutcome;
 use providers::Permissions;
 use serde_json::{Value, json};
 
-use super::world::{Turn, World};
+use super::world::World;
+use crate::attempt::Turn;
 use crate::chat::Reply;
 
 /// Every way out of the working directory a model might try.
@@ -112,7 +113,7 @@ async fn nothing_gets_through(
         })
         .await;
     assert_eq!(turn.answer(), "Nothing.", "{level:?}");
-    let outcomes = turn.outcomes();
+    let outcomes = turn.calls();
     assert_eq!(outcomes.len(), count, "{outcomes:?}");
     for (name, outcome, text) in &outcomes {
         assert!(
@@ -219,12 +220,12 @@ async fn real_permissions_hold() {
         .await;
     assert_eq!(edited.answer(), "Done.");
     let outcomes: Vec<CallOutcome> = edited
-        .outcomes()
+        .calls()
         .iter()
         .map(|(_, outcome, _)| *outcome)
         .collect();
     assert_eq!(outcomes[0], CallOutcome::Completed);
-    assert_eq!(outcomes[1], CallOutcome::Denied, "{:?}", edited.outcomes());
+    assert_eq!(outcomes[1], CallOutcome::Denied, "{:?}", edited.calls());
     assert_eq!(outcomes[3], CallOutcome::Completed);
     assert_eq!(outcomes[4], CallOutcome::Denied);
     assert!(world.path("plain/sub/new.txt").exists() && !world.path("plain/new.txt").exists());
@@ -272,7 +273,7 @@ async fn real_permissions_hold() {
         })
         .await;
     assert_eq!(searched.answer(), "Found.");
-    let outcomes = searched.outcomes();
+    let outcomes = searched.calls();
     assert!(
         outcomes[0].2.contains("a.txt") && outcomes[1].2.contains("a.txt"),
         "{outcomes:?}"

@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use gateway_core::event::{CallOutcome, Event};
-use gateway_core::failure::{AttemptLimits, FailureKind, FailureScope};
-use gateway_core::ids::ProviderSessionId;
-use gateway_core::turn::AttemptEnd;
+use crate::attempt::{Turn, request};
 use jiff::Timestamp;
 use providers::opencode::{OpenCode, OpenCodeSettings};
-use providers::{AttemptHandle, AttemptRequest, Permissions, Provider as _};
+use providers::{AttemptHandle, AttemptRequest, Provider as _};
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use crate::chat::Mock;
 use crate::real;
@@ -157,24 +152,7 @@ impl World {
         prompt: &str,
         change: impl FnOnce(&mut AttemptRequest),
     ) -> AttemptHandle {
-        let (word, go) = oneshot::channel();
-        let mut request = AttemptRequest {
-            attempt: "attempt".into(),
-            conversation: "conversation".into(),
-            model: "mock/mock-model".into(),
-            session: None,
-            title: "--a title".to_owned(),
-            prompt: prompt.to_owned(),
-            history: Vec::new(),
-            unseen: 0,
-            workdir: self.path("work"),
-            permissions: Permissions::None,
-            limits: AttemptLimits {
-                deadline: Duration::from_secs(180),
-                silence: Duration::from_secs(120),
-            },
-            go,
-        };
+        let (mut request, word) = request("mock/mock-model", prompt, self.path("work"));
         change(&mut request);
         let _ = word.send(()); // a scene without a word has its own
         self.opencode.start(request)
@@ -185,18 +163,7 @@ impl World {
         prompt: &str,
         change: impl FnOnce(&mut AttemptRequest),
     ) -> Turn {
-        self.start_heard(self.start(prompt, change)).await
-    }
-
-    pub(crate) async fn start_heard(&self, mut handle: AttemptHandle) -> Turn {
-        let mut events = Vec::new();
-        while let Some(event) = handle.events.recv().await {
-            events.push(event);
-        }
-        Turn {
-            events,
-            end: handle.end.await.unwrap(),
-        }
+        Turn::of(self.start(prompt, change)).await
     }
 
     /// Nothing that must stay secret went to the model, and no setting of the person or the project counted.
@@ -211,79 +178,5 @@ impl World {
             }
         }
         assert!(!self.path("mcp-ran").exists(), "an MCP server ran");
-    }
-}
-
-pub(crate) struct Turn {
-    pub(crate) events: Vec<Event>,
-    pub(crate) end: AttemptEnd,
-}
-
-impl Turn {
-    pub(crate) fn session(&self) -> ProviderSessionId {
-        let session = |event: &Event| match event {
-            Event::Session { id } => Some(id.clone()),
-            _ => None,
-        };
-        let found = self.events.iter().find_map(session);
-        found.unwrap_or_else(|| panic!("no session: {:?}", self.end))
-    }
-
-    pub(crate) fn answer(&self) -> &str {
-        match &self.end {
-            AttemptEnd::Answered(answer) => &answer.text,
-            other => panic!("expected an answer, got {other:?} after {:?}", self.events),
-        }
-    }
-
-    pub(crate) fn failure(&self) -> (FailureKind, FailureScope, Option<Timestamp>, &str) {
-        match &self.end {
-            AttemptEnd::Failed(failure) => (
-                failure.kind,
-                failure.scope.clone(),
-                failure.retry_at,
-                &failure.detail,
-            ),
-            other => panic!("expected a failure, got {other:?}"),
-        }
-    }
-
-    /// The text as a person sees it: deltas shown, retracted blocks gone.
-    pub(crate) fn seen(&self) -> String {
-        let mut blocks: Vec<String> = Vec::new();
-        for event in &self.events {
-            match event {
-                Event::Text { block, delta } => {
-                    let at = *block as usize;
-                    blocks.resize(blocks.len().max(at + 1), String::new());
-                    blocks[at].push_str(delta);
-                }
-                Event::Retract { from_block } => blocks.truncate(*from_block as usize),
-                _ => {}
-            }
-        }
-        blocks.join("\n\n")
-    }
-
-    /// The outcomes of all calls, in the order of the calls, with the tool's name.
-    pub(crate) fn outcomes(&self) -> Vec<(String, CallOutcome, String)> {
-        let result_of = |call: &str| {
-            self.events.iter().find_map(|event| match event {
-                Event::ToolResult { id, outcome, text } if id == call => {
-                    Some((*outcome, text.clone()))
-                }
-                _ => None,
-            })
-        };
-        let calls = self.events.iter().filter_map(|event| match event {
-            Event::ToolCall { id, name, .. } => Some((id, name)),
-            _ => None,
-        });
-        calls
-            .map(|(id, name)| {
-                let (outcome, text) = result_of(id).expect("the call has a result");
-                (name.clone(), outcome, text)
-            })
-            .collect()
     }
 }
