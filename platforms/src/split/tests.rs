@@ -134,11 +134,12 @@ fn what_is_shortened_says_so() {
     assert!(Unit::Utf16.length(&shorten(&"👍".repeat(9), 7, Unit::Utf16)) <= 7);
 }
 
-/// A parser of others as the judge: would a paragraph behind the piece be swallowed by a code block?
+/// A parser of others as the judge: would a paragraph behind the piece be swallowed by a code block? (Blocks of HTML may
+/// take it, for example after `<?`; chat platforms know none.)
 fn leaves_code_open(piece: &str) -> bool {
     let text = format!("{piece}\n\nSENTINEL");
     let mut inside = false;
-    let mut swallowed = true;
+    let mut swallowed = false;
     for event in Parser::new(&text) {
         match event {
             Event::Start(Tag::CodeBlock(_)) => inside = true,
