@@ -65,6 +65,8 @@ pub enum Content {
     Text(String),
     /// A slash command without its slash, and the rest of the line.
     Command { name: String, args: String },
+    /// A press of a button, by the `custom_id` the button was sent with.
+    Press { custom_id: String },
 }
 
 /// Who sees the answer of a command.
@@ -94,6 +96,20 @@ pub enum ReplyOp {
     Tools { text: String },
     /// A message of its own in the gateway's voice (a cut notice, a closing line, "stopped").
     Notice { text: String },
-    /// The answer of a command.
-    Reply { text: String, audience: Audience },
+    /// The answer of a command or a press; the buttons stand under the last message of it.
+    Reply {
+        text: String,
+        audience: Audience,
+        buttons: Vec<Button>,
+    },
+    /// Ends a press: takes the buttons off the message that was pressed. `text` replaces what it says; `None` = it stays.
+    Settle { text: Option<String> },
+}
+
+/// A button under a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Button {
+    pub label: String,
+    /// What the platform sends back when it is pressed: 1 to 100 characters.
+    pub custom_id: String,
 }

@@ -162,6 +162,7 @@ pub async fn reply(effects: &Effects, target: &ReplyTarget, text: &str, audience
     let op = ReplyOp::Reply {
         text: effects.redactor.redact(text).into_owned(),
         audience,
+        buttons: Vec::new(),
     };
     if let Err(error) = platform.deliver(target, None, &op).await {
         warn!(platform = %target.platform, %error, "a command's answer was not shown");

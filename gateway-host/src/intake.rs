@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gateway_core::ids::TurnId;
 use gateway_core::journal::TurnRow;
 use gateway_core::message::{Audience, Content, Inbound, Standing};
+use platforms::buttons::{self, ActionId, Press};
 use providers::Permissions;
 use tracing::{debug, warn};
 
@@ -49,6 +50,14 @@ async fn take(
     match inbound.content.clone() {
         Content::Command { name, args } => {
             slash::run(&inbound, &name, &args, sessions, effects).await
+        }
+        Content::Press { custom_id } => {
+            let kind = ActionId::decode(&custom_id).ok();
+            let kind = kind.map(|action| action.kind());
+            if let Press::Stale(say) = buttons::press(kind, buttons::Standing::Unknown) {
+                delivery::reply(effects, &inbound.target, &say, Audience::Asker).await;
+            }
+            Ok(())
         }
         Content::Text(text) if text.trim().is_empty() => Ok(()),
         Content::Text(text) if text.len() > REQUEST_MAX => {

@@ -107,7 +107,7 @@ impl Board {
             } => self.answer.finish(text),
             ReplyOp::Answer { text, .. } => self.answer.set(text, now),
             ReplyOp::Notice { text } => self.notice(text),
-            ReplyOp::Tools { .. } | ReplyOp::Reply { .. } => {}
+            ReplyOp::Tools { .. } | ReplyOp::Reply { .. } | ReplyOp::Settle { .. } => {}
         }
     }
 

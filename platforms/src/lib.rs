@@ -2,6 +2,7 @@
 //! [`ReplyOp`](gateway_core::message::ReplyOp)s to their calls. Nothing here decides anything.
 
 pub mod activity;
+pub mod adapter;
 pub mod attachments;
 pub mod board;
 pub mod buttons;

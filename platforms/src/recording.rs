@@ -101,7 +101,7 @@ impl Record {
         self.delivered
             .iter()
             .filter_map(|one| match &one.op {
-                ReplyOp::Reply { text, audience } => Some((text.as_str(), *audience)),
+                ReplyOp::Reply { text, audience, .. } => Some((text.as_str(), *audience)),
                 _ => None,
             })
             .collect()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+pub use gateway_core::message::Button;
 
 /// A place messages go to. Rate limits count per `channel`; order is kept per place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,14 +43,6 @@ impl Body {
             ..Self::default()
         }
     }
-}
-
-/// A button under a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Button {
-    pub label: String,
-    /// See [`crate::buttons`].
-    pub custom_id: String,
 }
 
 /// A file that goes out.

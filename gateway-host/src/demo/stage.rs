@@ -221,6 +221,7 @@ impl Platform for Stage {
                 self.0.shown.lock().replies.push(text.clone());
                 self.say("reply", text, &indent("only you see  │ ", text));
             }
+            ReplyOp::Settle { .. } => {}
         }
         let pace = if matches!(op, ReplyOp::Answer { done: false, .. }) {
             READING_PACE

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_core::ids::TurnId;
-use gateway_core::message::{Audience, ReplyOp, ReplyTarget};
+use gateway_core::message::{Audience, Button, ReplyOp, ReplyTarget};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
@@ -50,6 +50,10 @@ pub trait Surface: Wire {
         bodies: Vec<Body>,
         audience: Audience,
     ) -> Result<MessageId, WireError>;
+
+    /// Ends the press an address came with: takes the buttons off the message that was pressed. `text` replaces what the
+    /// message says; `None` = it stays.
+    async fn settle(&self, address: &str, text: Option<&str>) -> Result<(), WireError>;
 
     /// Shows that somebody is working there. Best effort.
     async fn activity(&self, place: &Place) -> Result<(), WireError>;
@@ -150,14 +154,13 @@ impl<S: Surface> Chat<S> {
         address: &str,
         text: &str,
         audience: Audience,
+        buttons: &[Button],
     ) -> Result<Receipt, DeliveryError> {
-        let bodies = self
-            .style
-            .shape
-            .messages(text)
-            .into_iter()
-            .map(Body::text)
-            .collect();
+        let texts = self.style.shape.messages(text).into_iter();
+        let mut bodies: Vec<Body> = texts.map(Body::text).collect();
+        if let Some(last) = bodies.last_mut() {
+            last.buttons = buttons.to_vec();
+        }
         let shown = self.surface.reply(address, bodies, audience).await;
         shown
             .map(|message| Receipt(message.0))
@@ -209,8 +212,17 @@ impl<S: Surface> Platform for Chat<S> {
         };
         let now = Instant::now();
         match (turn, op) {
-            (_, ReplyOp::Reply { text, audience }) => {
-                return self.reply(&to.address, text, *audience).await;
+            (
+                _,
+                ReplyOp::Reply {
+                    text,
+                    audience,
+                    buttons,
+                },
+            ) => return self.reply(&to.address, text, *audience, buttons).await,
+            (_, ReplyOp::Settle { text }) => {
+                let settled = self.surface.settle(&to.address, text.as_deref()).await;
+                settled.map_err(|error| self.refused(&to.address, error))?;
             }
             (Some(turn), op) => {
                 let tools = self.surface.tools_shown(&place);

@@ -13,6 +13,7 @@ struct State {
     edits: usize,
     messages: Vec<(Place, Body)>,
     replies: Vec<(String, usize, Audience)>,
+    settled: Vec<(String, Option<String>)>,
     signs: usize,
 }
 
@@ -78,6 +79,13 @@ impl Surface for Fake {
             channel: address.to_owned(),
             thread: None,
         })
+    }
+
+    async fn settle(&self, address: &str, text: Option<&str>) -> Result<(), WireError> {
+        let mut state = self.write()?;
+        let settled = (address.to_owned(), text.map(ToOwned::to_owned));
+        state.settled.push(settled);
+        Ok(())
     }
 
     fn tools_shown(&self, _: &Place) -> ToolsShown {
@@ -208,12 +216,21 @@ async fn a_command_is_answered_by_its_own_channel_alone() {
     let op = ReplyOp::Reply {
         text: "usage".to_owned(),
         audience: Audience::Asker,
+        buttons: Vec::new(),
     };
     chat.deliver(&to("c"), None, &op).await.unwrap();
     chat.drained().await;
     let state = fake.state.lock();
     assert_eq!(state.replies, [("c".to_owned(), 1, Audience::Asker)]);
     assert!(state.messages.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_press_is_settled_on_the_message_it_came_from() {
+    let (fake, chat) = chat();
+    let op = ReplyOp::Settle { text: None };
+    chat.deliver(&to("press"), None, &op).await.unwrap();
+    assert_eq!(fake.state.lock().settled, [("press".to_owned(), None)]);
 }
 
 #[tokio::test(start_paused = true)]

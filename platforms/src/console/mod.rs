@@ -116,7 +116,8 @@ impl Screen {
             } => self.answer(turn, text, delta, *replaced, *done)?,
             ReplyOp::Tools { text } => self.tools(turn, text)?,
             ReplyOp::Notice { text } => self.block(text)?,
-            ReplyOp::Reply { text, audience } => self.reply(text, *audience)?,
+            ReplyOp::Reply { text, audience, .. } => self.reply(text, *audience)?,
+            ReplyOp::Settle { .. } => {}
         }
         self.terminal.flush()?;
         self.shown += 1;

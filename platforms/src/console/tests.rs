@@ -96,6 +96,7 @@ async fn a_rescued_turn_a_cut_one_and_a_private_reply() {
     let reply = ReplyOp::Reply {
         text: "No saved handoff for this chat.".to_owned(),
         audience: Audience::Asker,
+        buttons: Vec::new(),
     };
     d.deliver(None, reply).await;
     insta::assert_snapshot!(d.text(), @r"
@@ -165,6 +166,7 @@ async fn no_text_of_any_op_can_move_the_cursor() {
         ReplyOp::Reply {
             text: evil.to_owned(),
             audience: Audience::Everyone,
+            buttons: Vec::new(),
         },
     ];
     for op in ops {
