@@ -48,6 +48,8 @@ mod tests {
         /model [sub/model | auto]: Shows or chooses the route for this conversation.
         /stop: Stops the running turn.
         /new: Starts a new conversation and says what is dropped.
+        /resume [number or id]: Lists the earlier conversations of this chat, or picks one up again.
+        /handoffs [discard KEY]: Lists your saved handoffs, or drops one.
         /help: Lists the commands.
         ");
     }

@@ -2,6 +2,7 @@
 //! No I/O, no async, no clock, no environment.
 
 pub mod access;
+pub mod action;
 pub mod command;
 pub mod cooling;
 pub mod duration;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use gateway_core::ids::TurnId;
 use gateway_core::journal::TurnRow;
 use gateway_core::message::{Audience, Content, Inbound, Standing};
-use platforms::buttons::{self, ActionId, Press};
 use providers::Permissions;
 use tracing::{debug, warn};
 
@@ -15,7 +14,7 @@ use crate::effects::Effects;
 use crate::sessions::{Sessions, Submitted};
 use crate::store::{Lane, StoreError};
 use crate::turn::Request;
-use crate::{instance, slash, turn};
+use crate::{instance, press, slash, turn};
 
 /// The longest request that is stored and sent whole, in bytes.
 pub const REQUEST_MAX: usize = 1 << 20;
@@ -51,14 +50,7 @@ async fn take(
         Content::Command { name, args } => {
             slash::run(&inbound, &name, &args, sessions, effects).await
         }
-        Content::Press { custom_id } => {
-            let kind = ActionId::decode(&custom_id).ok();
-            let kind = kind.map(|action| action.kind());
-            if let Press::Stale(say) = buttons::press(kind, buttons::Standing::Unknown) {
-                delivery::reply(effects, &inbound.target, &say, Audience::Asker).await;
-            }
-            Ok(())
-        }
+        Content::Press { custom_id } => press::run(&inbound, &custom_id, effects).await,
         Content::Text(text) if text.trim().is_empty() => Ok(()),
         Content::Text(text) if text.len() > REQUEST_MAX => {
             let say = format!(
@@ -112,6 +104,7 @@ async fn write_down(
 ) -> Result<TurnRow, StoreError> {
     let now = effects.now();
     let session = effects.store.session(lane, now).await?;
+    turn::prologue::note_participant(&request.inbound, &session.conversation, effects).await;
     let row = TurnRow {
         turn: TurnId::new(uuid::Uuid::now_v7().to_string()),
         profile: lane.profile.clone(),

@@ -14,6 +14,7 @@ pub mod instance;
 pub mod intake;
 pub mod logging;
 pub mod plugins;
+pub mod press;
 pub mod provide;
 pub mod sessions;
 pub mod slash;

@@ -9,8 +9,10 @@
 )]
 
 mod busy;
+mod buttons;
 mod claims;
 mod cli;
+mod conversations;
 mod cooling;
 mod crash;
 mod edges;

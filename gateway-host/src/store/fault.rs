@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
     ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
@@ -18,7 +19,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
 
-use super::{Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+use super::{ConversationRow, Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
 
 /// A method of [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +27,14 @@ pub enum Method {
     FirstSight,
     Session,
     NewConversation,
+    EarlierConversations,
+    ResumeConversation,
+    NoteParticipant,
+    TookPart,
     ChooseRoute,
+    ChooseRouteUndoably,
+    Action,
+    UseAction,
     ProviderSession,
     NoteProviderSession,
     History,
@@ -58,7 +66,11 @@ pub const WRITES: &[Method] = &[
     Method::FirstSight,
     Method::Session,
     Method::NewConversation,
+    Method::ResumeConversation,
+    Method::NoteParticipant,
     Method::ChooseRoute,
+    Method::ChooseRouteUndoably,
+    Method::UseAction,
     Method::NoteProviderSession,
     Method::OpenTurn,
     Method::ClaimForTurn,
@@ -122,7 +134,14 @@ forward! {
     FirstSight: first_sight(platform: &str, id: &InboundId, now: Timestamp) -> bool;
     Session: session(lane: &Lane, now: Timestamp) -> SessionRow;
     NewConversation: new_conversation(lane: &Lane, now: Timestamp) -> (SessionRow, Vec<StoredHandoff>);
+    EarlierConversations: earlier_conversations(lane: &Lane) -> Vec<ConversationRow>;
+    ResumeConversation: resume_conversation(lane: &Lane, conversation: &ConversationId) -> Option<SessionRow>;
+    NoteParticipant: note_participant(conversation: &ConversationId, platform: &str, sender: &str) -> ();
+    TookPart: took_part(platform: &str, sender: &str) -> Vec<ConversationId>;
     ChooseRoute: choose_route(lane: &Lane, route: Option<&Route>) -> ();
+    ChooseRouteUndoably: choose_route_undoably(lane: &Lane, route: Option<&Route>, offer: &Offer) -> ();
+    Action: action(token: &str) -> Option<Action>;
+    UseAction: use_action(token: &str, now: Timestamp) -> bool;
     ProviderSession: provider_session(conversation: &ConversationId, subscription: &SubscriptionId) -> Option<ProviderSessionRow>;
     NoteProviderSession: note_provider_session(conversation: &ConversationId, subscription: &SubscriptionId, id: &ProviderSessionId) -> ();
     History: history(conversation: &ConversationId, limit: u32) -> (Vec<Exchange>, u64);

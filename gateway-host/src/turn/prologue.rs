@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use gateway_core::handoff::{HandoffState, StoredHandoff};
-use gateway_core::ids::{HandoffId, TurnId};
+use gateway_core::ids::{ConversationId, HandoffId, TurnId};
 use gateway_core::journal::TurnRow;
+use gateway_core::message::{Inbound, Origin};
 use gateway_core::route::{Chain, Route};
 use gateway_core::walk::{Walk, usable};
 use jiff::Timestamp;
@@ -57,10 +58,13 @@ pub async fn open(
         .map(|(paid_for, aside)| *paid_for && *aside == Aside::No)
         .collect();
     let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
-    let (history, history_len) = effects
-        .store
-        .history(&session.conversation, HISTORY_EXCHANGES)
-        .await?;
+    let (history, ()) = tokio::join!(
+        effects
+            .store
+            .history(&session.conversation, HISTORY_EXCHANGES),
+        note_participant(&request.inbound, &session.conversation, effects),
+    );
+    let (history, history_len) = history?;
     for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
@@ -154,8 +158,24 @@ pub fn chain_of(
     chain
 }
 
+/// Remembers who speaks in a conversation: what is left in it is theirs to see and drop. A turn goes on without: operators
+/// still can.
+pub async fn note_participant(inbound: &Inbound, conversation: &ConversationId, effects: &Effects) {
+    if inbound.origin != Origin::Human {
+        return;
+    }
+    let (platform, sender) = (&inbound.target.platform, &inbound.sender.id);
+    let noted = effects
+        .store
+        .note_participant(conversation, platform, sender)
+        .await;
+    if let Err(fault) = noted {
+        warn!(%fault, "who takes part in a conversation was not noted");
+    }
+}
+
 /// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
-pub fn session_title(conversation: &gateway_core::ids::ConversationId) -> String {
+pub fn session_title(conversation: &ConversationId) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
     let hex: String = digest
