@@ -162,7 +162,6 @@ fn commands_of_later_issues_say_not_yet() {
         &["run", "--profile", "x"][..],
         &["why"],
         &["slack-manifest"],
-        &["commands"],
     ] {
         let ran = home.run(args);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");

@@ -63,8 +63,12 @@ pub(crate) enum Command {
     Why(Anything),
     /// Print the Slack manifest (not yet)
     SlackManifest(Anything),
-    /// Show what is registered where (not yet)
-    Commands(Anything),
+    /// Show which slash commands are registered where, and what a platform's cap demoted
+    Commands {
+        /// Only this profile's; every profile unless named
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
     /// Bring over the chain and the usage registry's place from another gateway
     #[command(subcommand)]
     Import(ImportTopic),

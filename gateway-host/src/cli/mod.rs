@@ -5,6 +5,7 @@ mod answer;
 mod args;
 mod chat;
 pub(crate) mod colour;
+mod commands;
 mod config;
 mod demo;
 mod doctor;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::config::{Environment, Loaded, RootPath, load};
+use crate::config::{ConfigError, Environment, Loaded, RootPath, load};
 use answer::Answer;
 use args::{Args, Command, ImportTopic};
 use outcome::{Exit, Failure};
@@ -84,7 +85,9 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why(_) => not_yet::answer("why"),
         Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
-        Command::Commands(_) => not_yet::answer("commands"),
+        Command::Commands { profile } => {
+            commands::run(profile.as_deref(), &surroundings, &mut answer)
+        }
         Command::Import(ImportTopic::Hermes { dir, profile, yes }) => {
             let wanted = import::Wanted {
                 folder: &dir,
@@ -134,6 +137,15 @@ impl Surroundings {
 
     pub(crate) fn root(&self) -> Result<RootPath, Failure> {
         Ok(RootPath::find(&self.environment)?)
+    }
+
+    /// The configuration, for commands that work without one too: `None` = nothing was ever set up here.
+    pub(crate) fn loaded_if_any(&self) -> Result<Option<Loaded>, Failure> {
+        match load(&self.root()?, &self.environment) {
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(ConfigError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The configuration, for commands that need one; its warnings go to stderr.

@@ -18,11 +18,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "Discord and Slack",
         "talk in the terminal with `baton chat`",
     ),
-    (
-        "commands",
-        "Discord and Slack",
-        "inside `baton chat`, /help lists the commands",
-    ),
 ];
 
 /// Refuses the command by name, with what brings it and what does until then.
