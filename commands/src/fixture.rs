@@ -75,6 +75,7 @@ pub(crate) fn view() -> View {
         handoffs: Vec::new(),
         handoffs_enabled: true,
         plugins: vec![plugin("quota", "active"), plugin("handoff", "active")],
+        brought: Vec::new(),
         earlier: Vec::new(),
         saved: Vec::new(),
     }

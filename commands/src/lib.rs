@@ -63,6 +63,23 @@ pub fn find(name: &str) -> Option<&'static Command> {
     })
 }
 
+/// Names that are not there yet and must not become a plugin's meanwhile.
+const LATER: [&str; 2] = ["switch-back", "pause"];
+
+/// Whether a plugin's command of this name would stand in the way of one of the gateway's.
+pub fn is_taken(name: &str) -> bool {
+    let others = LATER.into_iter().chain([surface::BATON]);
+    find(name).is_some()
+        || others
+            .into_iter()
+            .any(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// Whether every platform takes this name.
+pub fn is_name(name: &str) -> bool {
+    surface::is_name(name)
+}
+
 /// Whether a command looks beyond the running conversation: at earlier ones and at saved handoffs of other lanes. For every
 /// other one [`View::earlier`] and [`View::saved`] may be left empty.
 pub fn looks_back(name: &str) -> bool {
@@ -76,12 +93,13 @@ pub fn dispatch(name: &str, args: &str, view: &View) -> CommandReply {
             to_asker(format!("/{} is for operators only.", command.spec.name))
         }
         Some(command) => (command.run)(args.trim(), view),
-        None => unknown(name),
+        None => unknown(name, view),
     }
 }
 
-fn unknown(name: &str) -> CommandReply {
-    let names = specs().map(|spec| spec.name);
+fn unknown(name: &str, view: &View) -> CommandReply {
+    let own = specs().map(|spec| spec.name);
+    let names = own.chain(view.brought.iter().map(|spec| spec.name));
     to_asker(match nearest::nearest(name, names) {
         Some(near) => {
             format!("There is no command /{name}. Did you mean /{near}? /help lists all of them.")

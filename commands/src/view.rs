@@ -1,6 +1,7 @@
 //! What a command sees: one conversation and the routes behind it, as values. The host fills it; no command looks
 //! anywhere else, so the same view always gives the same words.
 
+use gateway_core::command::CommandSpec;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{ConversationId, ProfileId};
 use gateway_core::message::Standing;
@@ -36,6 +37,8 @@ pub struct View {
     /// Whether the handoff plugin is enabled for the profile.
     pub handoffs_enabled: bool,
     pub plugins: Vec<PluginLine>,
+    /// The commands plugins of this profile bring beside [`COMMANDS`](crate::COMMANDS).
+    pub brought: Vec<&'static CommandSpec>,
     /// The lane's earlier conversations, last used first; see [`looks_back`](crate::looks_back).
     pub earlier: Vec<EarlierConversation>,
     /// Saved handoffs the sender may see and drop, of every lane, newest first: an operator all of the profile, anybody

@@ -17,6 +17,8 @@ use jiff::tz::TimeZone;
 
 use crate::delivery;
 use crate::effects::Effects;
+use crate::plugins::commands::Brought;
+use crate::plugins::facts::CommandFacts;
 use crate::sessions::Sessions;
 use crate::store::{Lane, SessionRow, StoreError};
 use crate::turn::prologue::chain_of;
@@ -52,6 +54,10 @@ pub async fn run(
         tracing::warn!(%fault, "what a dead gateway left could not be sealed yet");
     }
     let mut view = view(inbound, &lane, sessions, effects).await?;
+    let mut brought = effects.plugins.commands(&lane.profile).iter();
+    if let Some(brought) = brought.find(|one| one.spec.name.eq_ignore_ascii_case(name)) {
+        return ask_plugin(*brought, args, inbound, &view, effects).await;
+    }
     if commands::looks_back(name) {
         look_back(&mut view, inbound, &lane, effects).await?;
     }
@@ -73,6 +79,48 @@ fn freshen(view: &View, effects: &Arc<Effects>) {
     let shown: Vec<_> = shown.collect();
     let probes = Arc::clone(&effects.probes);
     tokio::spawn(async move { probes.ask(shown, Occasion::Demand).await });
+}
+
+/// Has the plugin a command is from answer it. Nothing it says can do more than a person's own command could.
+async fn ask_plugin(
+    brought: Brought,
+    args: &str,
+    inbound: &Inbound,
+    view: &View,
+    effects: &Effects,
+) -> Result<(), StoreError> {
+    let (name, plugin) = (brought.spec.name, brought.plugin);
+    if brought.spec.operators_only && !view.is_operator() {
+        let say = format!("/{name} is for operators only.");
+        delivery::reply(effects, &inbound.target, &say, brought.spec.audience).await;
+        return Ok(());
+    }
+    let facts = CommandFacts {
+        name: name.to_owned(),
+        argument: args.trim().to_owned(),
+        profile: inbound.profile.clone(),
+        session: inbound.session.clone(),
+        user: inbound.sender.id.clone(),
+        target: inbound.target.clone(),
+        now: view.now,
+        documents: view.handoffs.clone(),
+    };
+    let advice = effects.plugins.on_command(brought, Arc::new(facts)).await;
+    let say = match advice {
+        Some(advice) => {
+            for id in &advice.discards {
+                discard(id, effects).await?;
+            }
+            advice
+                .text
+                .unwrap_or_else(|| format!("/{name} has nothing to say."))
+        }
+        None => format!(
+            "The plugin {plugin}, which brings /{name}, did not answer. /plugins shows operators how it fares."
+        ),
+    };
+    delivery::reply(effects, &inbound.target, &say, brought.spec.audience).await;
+    Ok(())
 }
 
 /// Performs the effects, and says with which words and buttons the reply goes out. What a button does is in the store
@@ -268,6 +316,12 @@ pub async fn view(
             .collect(),
         handoffs_enabled: effects.plugins.enabled(&lane.profile, HANDOFF_PLUGIN),
         plugins: plugin_lines(lane, effects),
+        brought: effects
+            .plugins
+            .commands(&lane.profile)
+            .iter()
+            .map(|brought| brought.spec)
+            .collect(),
         earlier: Vec::new(),
         saved: Vec::new(),
     })

@@ -19,6 +19,7 @@ mod edges;
 mod fallback;
 mod foreign;
 mod handoff;
+mod plugin_commands;
 mod plugins;
 mod power_loss;
 #[path = "../../providers/tests/real/mod.rs"]

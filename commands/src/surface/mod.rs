@@ -143,7 +143,7 @@ fn names<'a>(specs: &[&'a CommandSpec], prefix: &str) -> Vec<Named<'a>> {
     commands.chain(aliases).collect()
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_' | '-');
     (1..=32).contains(&name.len()) && name.chars().all(fits)
 }
