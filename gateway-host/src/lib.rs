@@ -178,5 +178,13 @@ pub fn redactor(settings: &Settings) -> Redactor {
             .values()
             .flat_map(|subscription| subscription.written_secrets()),
     );
+    let accounts = settings
+        .profiles
+        .values()
+        .flat_map(|profile| profile.chat.values().map(|chat| &chat.account));
+    let tokens = accounts
+        .flat_map(config::Account::secrets)
+        .filter_map(|secret| secret.resolve().ok());
+    secrets.extend(tokens.map(|token| token.expose_secret().to_owned()));
     Redactor::new(secrets.iter().map(String::as_str))
 }
