@@ -107,6 +107,7 @@ impl Gateway {
             cooling: Cooling::new(&settings),
             sheets: turn::prologue::Sheets::default(),
             queued: parking_lot::Mutex::default(),
+            arrivals: parking_lot::Mutex::default(),
             platforms: platforms
                 .into_iter()
                 .map(|platform| (platform.name(), platform))

@@ -5,6 +5,7 @@
 mod fault;
 mod handoffs;
 mod open;
+mod operators;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
@@ -28,7 +29,7 @@ use providers::Exchange;
 use sqlx::{Sqlite, SqlitePool, Transaction};
 
 use self::fault::{Doing, Fault};
-use super::{Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+use super::{Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
 
 type Tx = Transaction<'static, Sqlite>;
 
@@ -82,6 +83,11 @@ impl Store for SqliteStore {
     ) -> Result<bool, StoreError> {
         let done = sessions::first_sight(self, platform, id, now).await;
         done.map_err(self.on_write())
+    }
+
+    async fn was_seen(&self, platform: &str, id: &InboundId) -> Result<bool, StoreError> {
+        let done = sessions::was_seen(self, platform, id).await;
+        done.map_err(self.on_read())
     }
 
     async fn session(&self, lane: &Lane, now: Timestamp) -> Result<SessionRow, StoreError> {
@@ -247,6 +253,24 @@ impl Store for SqliteStore {
 
     async fn put_probe_state(&self, head: &str, state: &ProbeState) -> Result<(), StoreError> {
         let done = usage::put_probe_state(self, head, state).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn pair_operator(&self, operator: &PairedOperator) -> Result<(), StoreError> {
+        let done = operators::pair(self, operator).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn paired_operators(&self) -> Result<Vec<PairedOperator>, StoreError> {
+        operators::all(self).await.map_err(self.on_read())
+    }
+
+    async fn unpair_operators(
+        &self,
+        profile: &ProfileId,
+        platform: &str,
+    ) -> Result<u64, StoreError> {
+        let done = operators::unpair(self, profile, platform).await;
         done.map_err(self.on_write())
     }
 }

@@ -24,6 +24,11 @@ const STEPS: &[(i64, &str, &str)] = &[
         "registry",
         include_str!("../migrations/0002_registry.sql"),
     ),
+    (
+        4,
+        "operators",
+        include_str!("../migrations/0004_operators.sql"),
+    ),
 ];
 
 /// How long a write waits for another process's transaction; ours take milliseconds.
