@@ -35,6 +35,8 @@ pub struct Effects {
     pub sheets: Sheets,
     /// Rows of messages that were written down and still wait in a queue of this process.
     pub queued: parking_lot::Mutex<HashSet<TurnId>>,
+    /// What came in lately, until its first row tells: platforms deliver at least once.
+    pub arrivals: parking_lot::Mutex<platforms::dedupe::Dedupe>,
     /// The id under which this process owns open turns.
     pub instance: String,
 }

@@ -36,13 +36,7 @@ async fn take(
     sessions: &Arc<Sessions>,
     effects: &Arc<Effects>,
 ) -> Result<(), StoreError> {
-    let platform = inbound.target.platform.clone();
-    if platform != NEVER_REDELIVERS
-        && !effects
-            .store
-            .first_sight(&platform, &inbound.id, effects.now())
-            .await?
-    {
+    if !is_first(&inbound, effects).await? {
         debug!(id = %inbound.id, "delivered again; answered once is enough");
         return Ok(());
     }
@@ -61,6 +55,27 @@ async fn take(
             Ok(())
         }
         Content::Text(text) => submit(inbound, text, sessions, effects).await,
+    }
+}
+
+/// Whether it comes for the first time. What gets a turn is remembered on disk with the turn's first row, so that a
+/// message whose gateway died before that is taken when it is delivered again; everything else is remembered here.
+async fn is_first(inbound: &Inbound, effects: &Effects) -> Result<bool, StoreError> {
+    let (platform, id) = (inbound.target.platform.as_str(), &inbound.id);
+    if platform == NEVER_REDELIVERS {
+        return Ok(true);
+    }
+    let known = format!("{platform} {id}");
+    let new = effects
+        .arrivals
+        .lock()
+        .first_sight(&[&known], tokio::time::Instant::now());
+    match inbound.content {
+        _ if !new => Ok(false),
+        Content::Text(_) => Ok(!effects.store.was_seen(platform, id).await?),
+        Content::Command { .. } | Content::Press { .. } => {
+            effects.store.first_sight(platform, id, effects.now()).await
+        }
     }
 }
 
@@ -85,7 +100,10 @@ async fn submit(
     let Err(mut request) = sessions.start_if_idle(request, effects) else {
         return Ok(());
     };
-    request.queued = Some(write_down(&request, &lane, effects).await?);
+    request.queued = match write_down(&request, &lane, effects).await {
+        Err(StoreError::SeenBefore(_)) => return Ok(()), // another gateway of this root was faster
+        row => Some(row?),
+    };
     if let Submitted::Queued(ahead) = sessions.submit(*request, effects) {
         let say = match ahead {
             1 => "Queued: it runs when the running turn has ended.".to_owned(),

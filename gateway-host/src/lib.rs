@@ -108,6 +108,7 @@ impl Gateway {
             cooling: Cooling::new(&settings),
             sheets: turn::prologue::Sheets::default(),
             queued: parking_lot::Mutex::default(),
+            arrivals: parking_lot::Mutex::default(),
             platforms: platforms
                 .into_iter()
                 .map(|platform| (platform.name(), platform))
@@ -179,5 +180,13 @@ pub fn redactor(settings: &Settings) -> Redactor {
             .values()
             .flat_map(|subscription| subscription.written_secrets()),
     );
+    let accounts = settings
+        .profiles
+        .values()
+        .flat_map(|profile| profile.chat.values().map(|chat| &chat.account));
+    let tokens = accounts
+        .flat_map(config::Account::secrets)
+        .filter_map(|secret| secret.resolve().ok());
+    secrets.extend(tokens.map(|token| token.expose_secret().to_owned()));
     Redactor::new(secrets.iter().map(String::as_str))
 }

@@ -13,7 +13,7 @@ use tracing::error;
 
 use crate::delivery;
 use crate::effects::Effects;
-use crate::store::Lane;
+use crate::store::{Lane, StoreError};
 use crate::turn::{Request, TurnStop, run_turn};
 
 /// The busy lanes.
@@ -134,7 +134,8 @@ impl Sessions {
             let running =
                 AssertUnwindSafe(Box::pin(run_turn(request, stop, effects))).catch_unwind();
             let fault = match running.await {
-                Ok(Ok(_)) => None,
+                // Another gateway of this root was faster: it answers.
+                Ok(Ok(_) | Err(StoreError::SeenBefore(_))) => None,
                 Ok(Err(fault)) => Some(fault.to_string()),
                 Err(_) => Some("the gateway made a mistake; its log says where".to_owned()),
             };

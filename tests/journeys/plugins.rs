@@ -73,6 +73,7 @@ impl World {
             workdir: self.dir.path().to_path_buf(),
             permissions: None,
             plugins: self.uses.clone(),
+            chat: BTreeMap::new(),
             attempt_deadline: Duration::from_secs(60),
             silence: Duration::from_secs(60),
         };

@@ -208,6 +208,7 @@ impl Builder {
             },
             permissions: self.permissions,
             plugins: self.plugins.iter().cloned().collect(),
+            chat: BTreeMap::new(),
             attempt_deadline: self.deadline,
             silence: self.silence,
         };

@@ -150,6 +150,7 @@ pub(crate) fn settings(home: &Path, entries: usize) -> Settings {
         workdir: home.to_owned(),
         permissions: None,
         plugins: BTreeMap::from([plugin("quota"), plugin("handoff")]),
+        chat: BTreeMap::new(),
         attempt_deadline: Duration::from_secs(60),
         silence: Duration::from_secs(60),
     };

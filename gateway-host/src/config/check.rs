@@ -118,8 +118,12 @@ impl<'a> Walk<'a> {
             .collect();
         let list = names.join(", ");
         names.extend(not_yet::names_below(path));
-        let hint = if sounds_secret(name) && names.contains(&"key_env") {
-            Some("secrets are named, never written: put the key into an environment variable and name it with key_env, or into a file of yours alone (0600) and name it with key_file".to_owned())
+        let naming = names.iter().find_map(|name| name.strip_suffix("_env"));
+        let hint = if let Some(what) = naming.filter(|_| sounds_secret(name)) {
+            Some(format!(
+                "secrets are named, never written: put the {} into an environment variable and name it with {what}_env, or into a file of yours alone (0600) and name it with {what}_file",
+                what.rsplit('_').next().unwrap_or(what)
+            ))
         } else if path.names().len() == 2 && ROOT_ONLY.contains(&name) {
             Some(format!(
                 "[{name}] belongs into the root's config.toml, it is shared by all profiles"

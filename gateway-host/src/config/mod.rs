@@ -5,6 +5,7 @@
 //! schema, `resolve.rs` turns it into [`Settings`]. Each stage adds what it finds to one list of problems, so that a
 //! person sees everything at once.
 
+mod chat;
 mod check;
 mod document;
 mod duration;
@@ -32,6 +33,7 @@ use gateway_core::route::{Billing, Chain, ChainEntry, Route};
 use providers::Permissions;
 use secrecy::SecretString;
 
+pub use chat::{Account, ChatKind, ChatSettings};
 pub use document::{KeyPath, Place};
 pub use duration::{parse as parse_duration, show as show_duration};
 pub use environment::{CannotExpand, Environment};
@@ -125,6 +127,7 @@ impl Settings {
             workdir: self.root.0.clone(),
             permissions: Some(Permissions::None),
             plugins: BTreeMap::new(),
+            chat: BTreeMap::new(),
             attempt_deadline: resolve::ATTEMPT_DEADLINE,
             silence: resolve::SILENCE,
         }))
@@ -241,9 +244,12 @@ pub struct ProfileSettings {
     pub home: ProfilePath,
     pub chain: Vec<Route>,
     pub workdir: PathBuf,
-    /// `None` = the surface's default (`read-only` on the console, `none` elsewhere).
+    /// The level on the console and wherever a surface has none of its own; `None` = `read-only` on the console, `none`
+    /// elsewhere. The chat platforms have their own.
     pub permissions: Option<Permissions>,
     pub plugins: BTreeMap<String, PluginUse>,
+    /// The chat platforms it is served on.
+    pub chat: BTreeMap<ChatKind, ChatSettings>,
     /// The whole attempt; default 30 minutes.
     pub attempt_deadline: Duration,
     /// The longest silence of a provider; default 5 minutes.

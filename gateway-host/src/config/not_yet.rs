@@ -19,16 +19,6 @@ const ROWS: &[Row] = &[
         "the HTTP surface comes with the session bridge; `baton chat` talks in the terminal",
     ),
     row(
-        &["profiles", "*", "discord"],
-        any,
-        "Discord comes with `baton run`; `baton chat` talks in the terminal",
-    ),
-    row(
-        &["profiles", "*", "slack"],
-        any,
-        "Slack comes with `baton run`; `baton chat` talks in the terminal",
-    ),
-    row(
         &["store"],
         any,
         "store = \"postgres://…\" for several hosts comes later; the embedded store needs no key",

@@ -1,6 +1,8 @@
 //! From the configuration as written to [`Settings`]: defaults, paths, routes, and the checks that need more than one
 //! key. Defaults stand at the top.
 
+mod chat;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,6 +50,7 @@ pub(super) fn resolve(
     resolver.no_twins("profiles", &profile_names);
     let subscriptions = resolver.subscriptions(written);
     let profiles = resolver.profiles(written);
+    resolver.shared_bots(&profiles);
     for profile in profiles.values() {
         let path = KeyPath::of(&["profiles", profile.id.as_str(), "chain"]);
         for doubt in opencode_routes::doubts(&profile.chain, &subscriptions) {
@@ -291,7 +294,7 @@ impl Resolver<'_> {
             }
             (Some(name), None) => (
                 path.join("key_env"),
-                self.variable(name, &path.join("key_env"))?,
+                self.variable(name, "OPENAI_API_KEY", &path.join("key_env"))?,
             ),
             (None, Some(file)) => {
                 let at = path.join("key_file");
@@ -320,14 +323,21 @@ impl Resolver<'_> {
     }
 
     /// Refuses a key written where the name of a variable belongs, without repeating it.
-    fn variable(&mut self, name: &str, path: &KeyPath) -> Result<SecretRef, Refused> {
+    fn variable(
+        &mut self,
+        name: &str,
+        example: &str,
+        path: &KeyPath,
+    ) -> Result<SecretRef, Refused> {
         let first = name.chars().next().unwrap_or('0');
         let is_name =
             !first.is_ascii_digit() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if is_name {
             return Ok(SecretRef::Env(name.to_owned()));
         }
-        let hint = "write the variable's name, for example \"OPENAI_API_KEY\", and put the key into the variable";
+        let hint = format!(
+            "write the variable's name, for example {example:?}, and put the key into the variable"
+        );
         let message = "this is not the name of an environment variable";
         // Without its place: the line may hold the key itself.
         self.problems.push(Problem::error(path, message).hint(hint));
@@ -397,6 +407,7 @@ impl Resolver<'_> {
         );
         let silence = self.duration(written.silence.as_deref(), SILENCE, &path.join("silence"));
         let plugins = self.plugins(&written.plugins, &path.join("plugins"));
+        let chat = self.chats(written, path);
         Some(ProfileSettings {
             home: self.root.profile(&id),
             id,
@@ -404,6 +415,7 @@ impl Resolver<'_> {
             workdir: workdir?,
             permissions: written.permissions,
             plugins,
+            chat,
             attempt_deadline: deadline?,
             silence: silence?,
         })

@@ -1,5 +1,7 @@
 //! The resolved configuration as rows of key, value and origin, for `baton config show`.
 
+mod chat;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -165,6 +167,9 @@ impl Table<'_> {
         for (name, plugin) in &profile.plugins {
             self.plugin(&section.join("plugins").join(name), plugin);
         }
+        for (kind, chat) in &profile.chat {
+            self.chat(&section.join(kind.name()), chat);
+        }
     }
 
     fn plugin(&mut self, section: &KeyPath, plugin: &PluginUse) {
@@ -184,15 +189,20 @@ impl Table<'_> {
     }
 
     fn secret(&mut self, section: &KeyPath, secret: &SecretRef) {
+        self.secret_of(section, "key", secret);
+    }
+
+    /// The key that names a secret, `<what>_env` or `<what>_file`, and whether the secret is there.
+    fn secret_of(&mut self, section: &KeyPath, what: &str, secret: &SecretRef) {
         let there = match secret.resolve_in(self.environment) {
             Ok(_) => "set",
             Err(_) => "not usable: see `baton config check`",
         };
         let (key, name) = match secret {
-            SecretRef::Env(name) => ("key_env", name.clone()),
-            SecretRef::File(file) => ("key_file", file.display().to_string()),
+            SecretRef::Env(name) => (format!("{what}_env"), name.clone()),
+            SecretRef::File(file) => (format!("{what}_file"), file.display().to_string()),
         };
-        self.row(section, key, json!(format!("{name} ({there})")));
+        self.row(section, &key, json!(format!("{name} ({there})")));
     }
 
     fn price(&mut self, section: &KeyPath, price: Option<Price>) {

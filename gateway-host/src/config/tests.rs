@@ -1,5 +1,7 @@
 //! Bad configurations and the exact words a person gets for each; and what a good one resolves to.
 
+mod chat;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -39,14 +41,14 @@ error: profiles.default: unknown key "chian" (did you mean "chain"?)
   |
 6 | chian = ["a/opus"]
   | ^^^^^
-  = next: known here: chain, workdir, permissions, plugins, attempt_deadline, silence, routing
+  = next: known here: chain, workdir, permissions, plugins, attempt_deadline, silence, routing, discord, slack
 
 error: profiles.default: unknown key "colour"
  --> /r/config.toml:7:1
   |
 7 | colour = "red"
   | ^^^^^^
-  = next: known here: chain, workdir, permissions, plugins, attempt_deadline, silence, routing"##,
+  = next: known here: chain, workdir, permissions, plugins, attempt_deadline, silence, routing, discord, slack"##,
     ),
     (
         "a_literal_secret_is_not_repeated",
@@ -490,10 +492,6 @@ auto_resume = true
 cap = { thread = 3 }
 paid = { enabled = true, cap_day = 5 }
 auto_resum = true
-[profiles.default.discord]
-token_env = "T"
-[profiles.default.slack]
-x = 1
 [http]
 listen = "127.0.0.1:1"
 "##,
@@ -546,24 +544,10 @@ error: profiles.default.routing: unknown key "auto_resum" (did you mean "auto_re
    | ^^^^^^^^^^
    = next: known here: enabled, paid
 
-error: profiles.default.discord: not yet: Discord comes with `baton run`; `baton chat` talks in the terminal
-  --> /r/config.toml:14:19
-   |
-14 | [profiles.default.discord]
-   |                   ^^^^^^^
-   = next: take it out of the file until then
-
-error: profiles.default.slack: not yet: Slack comes with `baton run`; `baton chat` talks in the terminal
-  --> /r/config.toml:16:19
-   |
-16 | [profiles.default.slack]
-   |                   ^^^^^
-   = next: take it out of the file until then
-
 error: http: not yet: the HTTP surface comes with the session bridge; `baton chat` talks in the terminal
-  --> /r/config.toml:18:2
+  --> /r/config.toml:14:2
    |
-18 | [http]
+14 | [http]
    |  ^^^^
    = next: take it out of the file until then"##,
     ),

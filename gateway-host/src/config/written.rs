@@ -1,6 +1,8 @@
 //! The configuration as a person writes it. These types are the one list of keys: the JSON Schema, the walk that finds
 //! unknown keys and the reader all come from them. Keys of parts not built yet stand in `not_yet.rs`, not here.
 
+pub(super) mod chat;
+
 use std::collections::BTreeMap;
 
 use providers::Permissions;
@@ -100,7 +102,7 @@ pub(super) struct Profile {
     pub chain: Option<Vec<String>>,
     /// Where the agent works; default: the folder `baton` was started in.
     pub workdir: Option<String>,
-    /// What the agent may do; default: read-only on the console, none elsewhere.
+    /// What the agent may do; default: read-only on the console, none elsewhere. Discord and Slack have their own key.
     pub permissions: Option<Permissions>,
     /// Plugins of this profile, in the order they are asked: quota and handoff are on unless switched off here.
     pub plugins: BTreeMap<String, PluginUse>,
@@ -109,6 +111,10 @@ pub(super) struct Profile {
     /// The longest a provider may be silent, for example "5m" (the default).
     pub silence: Option<String>,
     pub routing: Routing,
+    /// Serves the profile on Discord, with `baton run`.
+    pub discord: Option<chat::Discord>,
+    /// Serves the profile on Slack, with `baton run`.
+    pub slack: Option<chat::Slack>,
 }
 
 /// Quota-aware continuation; only switched off for now.

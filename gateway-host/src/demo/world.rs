@@ -220,6 +220,7 @@ fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Se
         workdir: home.to_owned(),
         permissions: None,
         plugins: BTreeMap::from([("quota".to_owned(), on()), ("handoff".to_owned(), on())]),
+        chat: BTreeMap::new(),
         attempt_deadline: Duration::from_secs(60),
         silence: Duration::from_secs(30),
     };

@@ -6,6 +6,7 @@ mod claims;
 mod conversations;
 mod lanes;
 mod model;
+mod operators;
 pub(super) mod samples;
 mod turns;
 mod usage;
@@ -94,6 +95,7 @@ contract! {
     }
     turns {
         a_turn_opens_once_and_keeps_its_journal
+        a_message_is_seen_exactly_if_its_turn_was_opened
         only_the_owner_given_loses_its_turn
         the_sweep_expires_then_purges
         the_sweep_forgets_old_texts
@@ -105,6 +107,9 @@ contract! {
         released_and_chained
         moves_need_the_revision_and_a_way
         an_older_armed_handoff_is_left
+    }
+    operators {
+        a_paired_operator_stays_until_unpaired
     }
     usage {
         the_newest_reading_wins

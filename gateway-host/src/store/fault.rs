@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
@@ -19,12 +19,16 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
 
-use super::{ConversationRow, Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+use super::{
+    ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
+    TurnClose,
+};
 
 /// A method of [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     FirstSight,
+    WasSeen,
     Session,
     NewConversation,
     EarlierConversations,
@@ -59,6 +63,9 @@ pub enum Method {
     PutLogins,
     ProbeState,
     PutProbeState,
+    PairOperator,
+    PairedOperators,
+    UnpairOperators,
 }
 
 /// Every method that writes: what a full disk takes away.
@@ -82,6 +89,8 @@ pub const WRITES: &[Method] = &[
     Method::PutReadings,
     Method::PutLogins,
     Method::PutProbeState,
+    Method::PairOperator,
+    Method::UnpairOperators,
 ];
 
 /// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
@@ -132,6 +141,7 @@ macro_rules! forward {
 
 forward! {
     FirstSight: first_sight(platform: &str, id: &InboundId, now: Timestamp) -> bool;
+    WasSeen: was_seen(platform: &str, id: &InboundId) -> bool;
     Session: session(lane: &Lane, now: Timestamp) -> SessionRow;
     NewConversation: new_conversation(lane: &Lane, now: Timestamp) -> (SessionRow, Vec<StoredHandoff>);
     EarlierConversations: earlier_conversations(lane: &Lane) -> Vec<ConversationRow>;
@@ -166,6 +176,9 @@ forward! {
     PutLogins: put_logins(logins: &[Login]) -> ();
     ProbeState: probe_state(head: &str) -> Option<ProbeState>;
     PutProbeState: put_probe_state(head: &str, state: &ProbeState) -> ();
+    PairOperator: pair_operator(operator: &PairedOperator) -> ();
+    PairedOperators: paired_operators() -> Vec<PairedOperator>;
+    UnpairOperators: unpair_operators(profile: &ProfileId, platform: &str) -> u64;
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
@@ -24,7 +24,8 @@ use uuid::Uuid;
 
 use super::rules::{self, in_ms};
 use super::{
-    Carried, ConversationRow, Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose,
+    Carried, ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store,
+    StoreError, TurnClose,
 };
 
 /// A store that lives as long as the value. One lock: every method is atomic because it holds it throughout.
@@ -56,6 +57,8 @@ struct State {
     logins: BTreeMap<String, Login>,
     probes: HashMap<String, ProbeState>,
     readings_revision: i64,
+    /// By profile, platform and person.
+    operators: BTreeMap<(ProfileId, String, String), PairedOperator>,
 }
 
 #[derive(Debug)]
@@ -117,6 +120,11 @@ impl Store for MemoryStore {
         }
         state.inbound.insert(key, now);
         Ok(true)
+    }
+
+    async fn was_seen(&self, platform: &str, id: &InboundId) -> Result<bool, StoreError> {
+        let key = (platform.to_owned(), id.clone());
+        Ok(self.0.lock().inbound.contains_key(&key))
     }
 
     async fn session(&self, lane: &Lane, now: Timestamp) -> Result<SessionRow, StoreError> {
@@ -251,9 +259,14 @@ impl Store for MemoryStore {
         if state.turns.contains_key(&row.turn) {
             return Err(StoreError::TurnExists(row.turn.clone()));
         }
+        let message = (row.target.platform.clone(), row.inbound.clone());
+        if state.inbound.contains_key(&message) {
+            return Err(StoreError::SeenBefore(row.inbound.clone()));
+        }
         if !state.claim(&row.turn, claims) {
             return Ok(false);
         }
+        state.inbound.insert(message, row.started_at);
         let mut row = row.clone();
         row.started_at = in_ms(row.started_at);
         let turn = Turn {
@@ -458,6 +471,34 @@ impl Store for MemoryStore {
     async fn put_probe_state(&self, head: &str, probed: &ProbeState) -> Result<(), StoreError> {
         self.0.lock().probes.insert(head.to_owned(), *probed);
         Ok(())
+    }
+
+    async fn pair_operator(&self, operator: &PairedOperator) -> Result<(), StoreError> {
+        let mut kept = operator.clone();
+        kept.paired_at = in_ms(kept.paired_at);
+        let key = (
+            kept.profile.clone(),
+            kept.platform.clone(),
+            kept.person.clone(),
+        );
+        self.0.lock().operators.insert(key, kept);
+        Ok(())
+    }
+
+    async fn paired_operators(&self) -> Result<Vec<PairedOperator>, StoreError> {
+        Ok(self.0.lock().operators.values().cloned().collect())
+    }
+
+    async fn unpair_operators(
+        &self,
+        profile: &ProfileId,
+        platform: &str,
+    ) -> Result<u64, StoreError> {
+        let mut state = self.0.lock();
+        let before = state.operators.len();
+        let stays = |one: &PairedOperator| one.profile != *profile || one.platform != platform;
+        state.operators.retain(|_, one| stays(one));
+        Ok((before - state.operators.len()) as u64)
     }
 }
 

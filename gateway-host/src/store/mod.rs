@@ -94,6 +94,19 @@ pub enum Carried {
     Released,
 }
 
+/// Somebody who became an operator of a profile by its pairing code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairedOperator {
+    pub profile: ProfileId,
+    /// The platform's name.
+    pub platform: String,
+    /// The platform's id of the person.
+    pub person: String,
+    /// Their name then, for people who look.
+    pub name: String,
+    pub paired_at: Timestamp,
+}
+
 /// A fault of the store. Nothing about quotas or providers is ever here.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -119,6 +132,9 @@ pub enum StoreError {
     /// A turn is opened once.
     #[error("turn {0} exists already")]
     TurnExists(TurnId),
+    /// The message a turn was to answer has been taken before.
+    #[error("message {0} was taken before")]
+    SeenBefore(InboundId),
     /// The lane has no session yet; [`Store::session`] opens it.
     #[error("no session on {0} yet")]
     NoSuchSession(SessionKey),
@@ -128,13 +144,17 @@ pub enum StoreError {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     // --- inbound
-    /// Remembers a message id; `false` = it was there already (answered once is enough).
+    /// Remembers the id of what is answered without a turn; `false` = it was there already (answered once is enough). A
+    /// message that gets a turn is remembered by [`Store::open_turn`].
     async fn first_sight(
         &self,
         platform: &str,
         id: &InboundId,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Whether this was taken before, with a turn or without.
+    async fn was_seen(&self, platform: &str, id: &InboundId) -> Result<bool, StoreError>;
 
     // --- sessions
     /// The lane's session, opened if there is none.
@@ -203,8 +223,9 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<(Vec<Exchange>, u64), StoreError>;
 
     // --- turns
-    /// Writes the first row and claims `row.carries` (each must be armed at the revision given), all or nothing.
-    /// `false` = a handoff was claimed by somebody else meanwhile, nothing was written: look again.
+    /// Writes the first row, remembers its message as seen, and claims `row.carries` (each must be armed at the revision
+    /// given), all or nothing. `false` = a handoff was claimed by somebody else meanwhile, nothing was written: look
+    /// again. [`StoreError::SeenBefore`] = another turn has the message.
     async fn open_turn(
         &self,
         row: &TurnRow,
@@ -270,6 +291,18 @@ pub trait Store: Send + Sync + 'static {
     /// What is remembered of the probes of a quota group; `None` = nothing.
     async fn probe_state(&self, head: &str) -> Result<Option<ProbeState>, StoreError>;
     async fn put_probe_state(&self, head: &str, state: &ProbeState) -> Result<(), StoreError>;
+
+    // --- operators by pairing
+    /// Remembers an operator; one who is known is renewed.
+    async fn pair_operator(&self, operator: &PairedOperator) -> Result<(), StoreError>;
+    /// Every paired operator, by profile, platform and person.
+    async fn paired_operators(&self) -> Result<Vec<PairedOperator>, StoreError>;
+    /// Forgets the paired operators of a profile on a platform; returns how many there were.
+    async fn unpair_operators(
+        &self,
+        profile: &ProfileId,
+        platform: &str,
+    ) -> Result<u64, StoreError>;
 }
 
 /// Refuses an end that is none, before anything is written.

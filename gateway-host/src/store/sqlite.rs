@@ -7,6 +7,7 @@ mod conversations;
 mod fault;
 mod handoffs;
 mod open;
+mod operators;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
@@ -31,7 +32,10 @@ use providers::Exchange;
 use sqlx::{Sqlite, SqlitePool, Transaction};
 
 use self::fault::{Doing, Fault};
-use super::{ConversationRow, Lane, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+use super::{
+    ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
+    TurnClose,
+};
 
 type Tx = Transaction<'static, Sqlite>;
 
@@ -85,6 +89,11 @@ impl Store for SqliteStore {
     ) -> Result<bool, StoreError> {
         let done = sessions::first_sight(self, platform, id, now).await;
         done.map_err(self.on_write())
+    }
+
+    async fn was_seen(&self, platform: &str, id: &InboundId) -> Result<bool, StoreError> {
+        let done = sessions::was_seen(self, platform, id).await;
+        done.map_err(self.on_read())
     }
 
     async fn session(&self, lane: &Lane, now: Timestamp) -> Result<SessionRow, StoreError> {
@@ -302,6 +311,24 @@ impl Store for SqliteStore {
 
     async fn put_probe_state(&self, head: &str, state: &ProbeState) -> Result<(), StoreError> {
         let done = usage::put_probe_state(self, head, state).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn pair_operator(&self, operator: &PairedOperator) -> Result<(), StoreError> {
+        let done = operators::pair(self, operator).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn paired_operators(&self) -> Result<Vec<PairedOperator>, StoreError> {
+        operators::all(self).await.map_err(self.on_read())
+    }
+
+    async fn unpair_operators(
+        &self,
+        profile: &ProfileId,
+        platform: &str,
+    ) -> Result<u64, StoreError> {
+        let done = operators::unpair(self, profile, platform).await;
         done.map_err(self.on_write())
     }
 }

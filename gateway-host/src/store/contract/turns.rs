@@ -70,6 +70,35 @@ pub(super) async fn a_turn_opens_once_and_keeps_its_journal(place: &Place) {
     assert!(matches!(no_end, Err(StoreError::Damaged { .. })));
 }
 
+pub(super) async fn a_message_is_seen_exactly_if_its_turn_was_opened(place: &Place) {
+    let row = turn(&lane("a"), "t1");
+    let platform = row.target.platform.clone();
+    let seen = async || {
+        let store = place.store().await;
+        store.was_seen(&platform, &row.inbound).await.unwrap()
+    };
+    // A claim that fails writes nothing: a message whose turn never stood is taken when it comes again.
+    let stale = [(HandoffId::new("gone"), 1)];
+    assert!(!place.store().await.open_turn(&row, &stale).await.unwrap());
+    assert!(!seen().await);
+    assert!(place.store().await.open_turn(&row, &[]).await.unwrap());
+    assert!(seen().await);
+    let mut again = turn(&lane("a"), "t2");
+    again.inbound = row.inbound.clone();
+    let refused = place.store().await.open_turn(&again, &[]).await;
+    assert!(matches!(refused, Err(StoreError::SeenBefore(id)) if id == row.inbound));
+    let turn = place.store().await.turn(&again.turn).await.unwrap();
+    assert_eq!(turn, None, "nothing of it was written");
+    let elsewhere = place
+        .store()
+        .await
+        .first_sight(&platform, &row.inbound, at(0))
+        .await;
+    assert!(!elsewhere.unwrap(), "one memory for both ways in");
+    place.store().await.sweep(at(9)).await.unwrap();
+    assert!(!seen().await);
+}
+
 pub(super) async fn only_the_owner_given_loses_its_turn(place: &Place) {
     let row = turn(&lane("a"), "t1");
     place.store().await.open_turn(&row, &[]).await.unwrap();

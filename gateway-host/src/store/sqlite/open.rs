@@ -29,6 +29,11 @@ pub(super) const STEPS: &[Step] = &[
         "conversations",
         include_str!("../migrations/0003_conversations.sql"),
     ),
+    (
+        4,
+        "operators",
+        include_str!("../migrations/0004_operators.sql"),
+    ),
 ];
 
 /// Version, name, statements.

@@ -21,16 +21,41 @@ pub(super) async fn first_sight(
     now: Timestamp,
 ) -> Result<bool, Fault> {
     let mut tx = store.begin().await?;
+    let new = see(&mut tx, platform, id, now).await?;
+    tx.commit().await?;
+    Ok(new)
+}
+
+/// Remembers an id; `false` = it is known.
+pub(super) async fn see(
+    tx: &mut Tx,
+    platform: &str,
+    id: &InboundId,
+    now: Timestamp,
+) -> Result<bool, Fault> {
     let done = sqlx::query(
         "insert into inbound (platform, id, seen_at) values ($1, $2, $3) on conflict do nothing",
     )
     .bind(platform)
     .bind(id.as_str())
     .bind(now.as_millisecond())
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
-    tx.commit().await?;
     Ok(done.rows_affected() == 1)
+}
+
+pub(super) async fn was_seen(
+    store: &SqliteStore,
+    platform: &str,
+    id: &InboundId,
+) -> Result<bool, Fault> {
+    let seen: bool =
+        sqlx::query_scalar("select exists (select 1 from inbound where platform = $1 and id = $2)")
+            .bind(platform)
+            .bind(id.as_str())
+            .fetch_one(&store.readers)
+            .await?;
+    Ok(seen)
 }
 
 pub(super) async fn session(

@@ -22,6 +22,10 @@ pub(super) async fn open_turn(
     if !insert(&mut tx, row).await? {
         return Err(StoreError::TurnExists(row.turn.clone()).into());
     }
+    let (platform, message) = (&row.target.platform, &row.inbound);
+    if !sessions::see(&mut tx, platform, message, row.started_at).await? {
+        return Err(StoreError::SeenBefore(message.clone()).into());
+    }
     if !claim(&mut tx, &row.turn, claims).await? {
         tx.rollback().await?;
         return Ok(false);
