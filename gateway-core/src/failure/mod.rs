@@ -26,7 +26,7 @@ pub use crate::headers::Headers;
 pub use action::Action;
 pub use evidence::Evidence;
 pub use judge::{Context, Endpoint, Judgement, judge};
-pub use resets::number::HORIZON;
+pub use resets::number::{HORIZON, plausible};
 
 /// What went wrong. The words are the contract's (`baton explain failure` prints them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
