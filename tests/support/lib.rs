@@ -61,6 +61,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         let on = || PluginUse {
+            order: 0,
             enabled: true,
             required: true,
             budget_ms: BTreeMap::new(),
