@@ -5,6 +5,7 @@ pub mod journal;
 pub mod pace;
 pub mod prologue;
 pub mod recovery;
+pub mod rotation;
 pub mod terminal;
 
 use std::sync::Arc;
@@ -72,6 +73,7 @@ pub struct Turn {
     pub remarks: Vec<String>,
     /// The provider session of the attempt that answered.
     pub session: Option<gateway_core::ids::ProviderSessionId>,
+    pub rotation: rotation::Rotation,
 }
 
 /// Why a running turn is asked to stop.
@@ -112,7 +114,13 @@ pub async fn run_turn(
             Step::GiveUp(why) => return terminal::cut(*turn, &walk, why, effects).await,
         };
         turn.pace.begins(position, effects.now());
-        let end = attempt::run(&mut turn, position, effects).await?;
+        let mut end = attempt::run(&mut turn, position, effects).await?;
+        if let AttemptEnd::Failed(failure) = &mut end
+            && rotation::after(&mut turn, position, failure, effects).await?
+        {
+            step = Step::Try(position);
+            continue;
+        }
         if let AttemptEnd::Failed(failure) = &end
             && let Some(at) = pace::again(&turn, &walk, failure, effects)
         {
