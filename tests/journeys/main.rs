@@ -19,6 +19,8 @@ mod edges;
 mod fallback;
 mod foreign;
 mod handoff;
+mod http;
+mod http_guard;
 mod plugin_commands;
 mod plugins;
 mod power_loss;

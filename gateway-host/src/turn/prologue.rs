@@ -127,6 +127,7 @@ pub async fn open(
             remarks: Vec::new(),
             session: None,
             rotation: Rotation::default(),
+            ask: request.ask.clone(),
         };
         let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));

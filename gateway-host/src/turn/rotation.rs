@@ -9,7 +9,7 @@ use gateway_core::bridge::recap::{Bounds, recap};
 use gateway_core::bridge::rotation::{Arm, Reason, Swap, Verdict, judge};
 use gateway_core::bridge::title::{Base, Space, Title};
 use gateway_core::failure::{Failure, FailureScope};
-use gateway_core::ids::{ConversationId, ProviderSessionId};
+use gateway_core::ids::{ConversationId, ProviderSessionId, SessionKey};
 use gateway_core::notice;
 use gateway_core::route::Route;
 use providers::Exchange;
@@ -69,6 +69,19 @@ pub fn base(conversation: &ConversationId) -> Base {
     }
 }
 
+/// The base of the titles of a lane's sessions: a program's lane carries it in its key, so that it stays over a new
+/// conversation; anybody else's conversation has its own.
+pub fn base_of(session: &SessionKey, conversation: &ConversationId) -> Base {
+    let title = session
+        .as_str()
+        .split_once(PROGRAMS)
+        .and_then(|(_, title)| title.parse::<Title>().ok());
+    title.map_or_else(|| base(conversation), |title| title.base)
+}
+
+/// How a program's lane is marked; what follows is the base.
+const PROGRAMS: &str = ":http:";
+
 /// Notes which session the attempt uses, and gives what it is sent: these words, and the conversation so far. The successor
 /// of a full session is told a recap instead of everything: everything is what did not fit.
 pub(super) async fn opening(
@@ -79,7 +92,7 @@ pub(super) async fn opening(
     words: String,
     effects: &Effects,
 ) -> Result<(String, Vec<Exchange>), StoreError> {
-    let base = base(&turn.conversation);
+    let base = base_of(&turn.lane.session, &turn.conversation);
     let generation = match keeps_sessions {
         true => {
             let base = base.to_string();
@@ -91,19 +104,25 @@ pub(super) async fn opening(
     turn.rotation.resumed = known.map(|row| row.id.clone());
     turn.rotation.keeps_sessions = keeps_sessions;
     let history = known_only(&turn.history, effects);
-    if generation == 0 || known.is_some() {
-        return Ok((words, history));
+    if keeps_sessions && known.is_some() {
+        return Ok((words, history)); // it knows who it is and what was said
+    }
+    let instructions = turn.ask.as_ref().map_or(&[][..], |ask| &ask.instructions);
+    let bare = turn.ask.as_ref().is_none_or(|ask| ask.bare);
+    if generation == 0 {
+        let opening = prompt::opening(instructions, None);
+        return Ok((prompt::create(opening.as_deref(), &words, bare), history));
     }
     let said: Vec<(&str, &str)> = history
         .iter()
         .map(|exchange| (exchange.request.as_str(), exchange.answer.as_str()))
         .collect();
-    let Some(told) = recap(&said, Bounds::default()) else {
-        return Ok((words, history));
-    };
-    info!(turn = %turn.row.turn, title = turn.rotation.title(), whole = told.whole, excerpts = told.excerpts, dropped = told.dropped, "a successor is told a recap");
-    let opening = prompt::opening(&[], Some(&told.text));
-    Ok((prompt::create(opening.as_deref(), &words, true), Vec::new()))
+    let told = recap(&said, Bounds::default());
+    if let Some(told) = &told {
+        info!(turn = %turn.row.turn, title = turn.rotation.title(), whole = told.whole, excerpts = told.excerpts, dropped = told.dropped, "a successor is told a recap");
+    }
+    let opening = prompt::opening(instructions, told.as_ref().map(|told| told.text.as_str()));
+    Ok((prompt::create(opening.as_deref(), &words, bare), Vec::new()))
 }
 
 /// After a failure: a full session is retired and its successor asked. `true` = the same position is tried once more.
