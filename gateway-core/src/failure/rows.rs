@@ -254,7 +254,7 @@ fn load_or_login(facts: &Facts<'_>) -> Option<Row> {
     }
     let unserved =
         matches!(facts.status, Some(500..)) || said.any(&[Sign::Unreached, Sign::Timeout]);
-    if facts.context.endpoint == Endpoint::Refresh && !(unserved && !said.has(Sign::AuthDead)) {
+    if facts.context.endpoint == Endpoint::Refresh && (!unserved || said.has(Sign::AuthDead)) {
         return Some(row(Auth, Account));
     }
     let throttled = said.any(&[Sign::Throttle, Sign::Concurrency, Sign::RampUp]);
