@@ -75,6 +75,9 @@ pub(crate) fn view() -> View {
         handoffs: Vec::new(),
         handoffs_enabled: true,
         plugins: vec![plugin("quota", "active"), plugin("handoff", "active")],
+        brought: Vec::new(),
+        earlier: Vec::new(),
+        saved: Vec::new(),
     }
 }
 
@@ -143,6 +146,10 @@ pub(crate) fn handoff(state: HandoffState) -> StoredHandoff {
 fn plugin(name: &str, state: &str) -> PluginLine {
     PluginLine {
         name: name.to_owned(),
+        version: Some("0.1.0".to_owned()),
         state: state.to_owned(),
+        calls: 12,
+        failures: 0,
+        last_error: None,
     }
 }

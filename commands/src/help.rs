@@ -21,6 +21,7 @@ pub(crate) const COMMAND: Command = Command {
 
 fn run(_args: &str, view: &View) -> CommandReply {
     let lines: Vec<String> = specs()
+        .chain(view.brought.iter().copied())
         .filter(|spec| view.is_operator() || !spec.operators_only)
         .map(line)
         .collect();
@@ -40,6 +41,28 @@ mod tests {
     use crate::fixture::view;
 
     #[test]
+    fn what_plugins_bring_comes_last() {
+        const BROUGHT: CommandSpec = CommandSpec {
+            name: "weather",
+            aliases: &[],
+            summary: "Says how it is outside.",
+            argument: "[text]",
+            audience: Audience::Asker,
+            operators_only: true,
+            while_busy: true,
+        };
+        let mut view = view();
+        view.brought = vec![&BROUGHT];
+        assert!(!run("", &view).text.contains("weather"));
+        view.standing = gateway_core::message::Standing::Operator;
+        let text = run("", &view).text;
+        assert!(
+            text.ends_with("\n/weather [text]: Says how it is outside."),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn help_is_the_table() {
         insta::assert_snapshot!(run("", &view()).text, @"
         /resume-handoff: Previews what a cut turn left behind; consumes nothing.
@@ -48,6 +71,8 @@ mod tests {
         /model [sub/model | auto]: Shows or chooses the route for this conversation.
         /stop: Stops the running turn.
         /new: Starts a new conversation and says what is dropped.
+        /resume [number or id]: Lists the earlier conversations of this chat, or picks one up again.
+        /handoffs [discard KEY]: Lists your saved handoffs, or drops one.
         /help: Lists the commands.
         ");
     }

@@ -1,10 +1,13 @@
 //! Slash commands: one file each with its spec, its pure `run` and its test. [`COMMANDS`] is the one table every surface,
 //! the help and the terminal derive from. A command reads a [`View`] and returns words and effects; it does nothing.
 
+mod handoffs;
 mod help;
 mod model;
 mod nearest;
 mod new;
+mod plugins;
+mod resume;
 mod resume_handoff;
 mod status;
 mod stop;
@@ -21,7 +24,9 @@ mod tests;
 use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
-pub use view::{Because, EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
+pub use view::{
+    Because, EarlierConversation, EntryState, PluginLine, RunningTurn, Serving, Verdict, View,
+};
 
 /// One command: what surfaces show, and what it answers.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +44,9 @@ pub const COMMANDS: &[Command] = &[
     model::COMMAND,
     stop::COMMAND,
     new::COMMAND,
+    resume::COMMAND,
+    handoffs::COMMAND,
+    plugins::COMMAND,
     help::COMMAND,
 ];
 
@@ -55,6 +63,29 @@ pub fn find(name: &str) -> Option<&'static Command> {
     })
 }
 
+/// Names that are not there yet and must not become a plugin's meanwhile.
+const LATER: [&str; 2] = ["switch-back", "pause"];
+
+/// Whether a plugin's command of this name would stand in the way of one of the gateway's.
+pub fn is_taken(name: &str) -> bool {
+    let others = LATER.into_iter().chain([surface::BATON]);
+    find(name).is_some()
+        || others
+            .into_iter()
+            .any(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// Whether every platform takes this name.
+pub fn is_name(name: &str) -> bool {
+    surface::is_name(name)
+}
+
+/// Whether a command looks beyond the running conversation: at earlier ones and at saved handoffs of other lanes. For every
+/// other one [`View::earlier`] and [`View::saved`] may be left empty.
+pub fn looks_back(name: &str) -> bool {
+    find(name).is_some_and(|command| matches!(command.spec.name, resume::NAME | handoffs::NAME))
+}
+
 /// Answers a command; an unknown one gets the nearest name, an operators' one is refused to others.
 pub fn dispatch(name: &str, args: &str, view: &View) -> CommandReply {
     match find(name) {
@@ -62,12 +93,13 @@ pub fn dispatch(name: &str, args: &str, view: &View) -> CommandReply {
             to_asker(format!("/{} is for operators only.", command.spec.name))
         }
         Some(command) => (command.run)(args.trim(), view),
-        None => unknown(name),
+        None => unknown(name, view),
     }
 }
 
-fn unknown(name: &str) -> CommandReply {
-    let names = specs().map(|spec| spec.name);
+fn unknown(name: &str, view: &View) -> CommandReply {
+    let own = specs().map(|spec| spec.name);
+    let names = own.chain(view.brought.iter().map(|spec| spec.name));
     to_asker(match nearest::nearest(name, names) {
         Some(near) => {
             format!("There is no command /{name}. Did you mean /{near}? /help lists all of them.")
@@ -82,6 +114,7 @@ fn to_asker(text: impl Into<String>) -> CommandReply {
         text: text.into(),
         audience: Audience::Asker,
         effects: Vec::new(),
+        buttons: Vec::new(),
     }
 }
 
@@ -91,6 +124,24 @@ fn to_everyone(text: impl Into<String>, effects: Vec<CommandEffect>) -> CommandR
         text: text.into(),
         audience: Audience::Everyone,
         effects,
+        buttons: Vec::new(),
+    }
+}
+
+/// The first words of a text as a name for it: one line, at most 48 characters. It was redacted before.
+fn first_words(text: &str) -> String {
+    const MAX: usize = 48;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = match line.chars().count() > MAX {
+        true => {
+            let cut: String = line.chars().take(MAX - 1).collect();
+            format!("{}…", cut.trim_end())
+        }
+        false => line,
+    };
+    match shown.is_empty() {
+        true => "(no words)".to_owned(),
+        false => format!("“{shown}”"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `/model`: shows or chooses the route of this conversation. Only routes of the profile's chain can be chosen, as they
 //! stand there: nothing is substituted. A metered one costs money, so only an operator may choose it.
 
+use gateway_core::action::ActionKind;
 use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 use gateway_core::route::{Billing, Route};
@@ -72,6 +73,7 @@ fn choose_chain(view: &View) -> CommandReply {
     });
     if view.chosen.is_some() {
         reply.effects = vec![CommandEffect::ChooseRoute(None)];
+        reply.buttons = undo(view);
     }
     reply
 }
@@ -110,11 +112,35 @@ fn choose(entry: &EntryState, view: &View) -> CommandReply {
         _ => String::new(),
     };
     let mut reply = to_asker(format!(
-        "{route} is chosen for this conversation.{caution}{} `/model auto` goes back to the chain.",
-        later(view)
+        "{route} is chosen for this conversation.{caution}{} {}",
+        later(view),
+        way_back(route, view)
     ));
     reply.effects = vec![CommandEffect::ChooseRoute(Some(route.clone()))];
+    if view.chosen.as_ref() != Some(route) {
+        reply.buttons = undo(view);
+    }
     reply
+}
+
+/// What can be typed to have it as it was: what the button does, where there are buttons.
+fn way_back(route: &Route, view: &View) -> String {
+    match view.chosen.as_ref().filter(|former| *former != route) {
+        Some(former) => {
+            format!("`/model {former}` goes back to the route before, `/model auto` to the chain.")
+        }
+        None => "`/model auto` goes back to the chain.".to_owned(),
+    }
+}
+
+/// An undo, where the sender may have back what it leads to.
+fn undo(view: &View) -> Vec<ActionKind> {
+    let former = view.chosen.as_ref().and_then(|route| view.entry(route));
+    let is_metered = former.is_some_and(|entry| entry.billing == Billing::Metered);
+    match is_metered && !view.is_operator() {
+        true => Vec::new(),
+        false => vec![ActionKind::UndoModel],
+    }
 }
 
 /// A running turn stays where it is.
@@ -213,6 +239,37 @@ mod tests {
         assert_eq!(
             run("AUTO", &view).effects,
             [CommandEffect::ChooseRoute(None)]
+        );
+    }
+
+    #[test]
+    fn a_choice_can_be_undone_by_a_button_and_by_typing() {
+        let plan = Route::new("claude-work", "opus");
+        let metered = Route::new("fireworks", "kimi-k3");
+        let rows = [
+            ("gpt-plus", None, true),
+            ("gpt-plus", Some(&plan), true),
+            ("claude-work", Some(&plan), false), // nothing changes
+            ("auto", Some(&plan), true),
+            ("auto", None, false),
+            ("weather", Some(&plan), false),
+            ("gpt-plus", Some(&metered), false), // a member may not have it back
+        ];
+        for (word, former, undoable) in rows {
+            let mut view = view();
+            view.chosen = former.cloned();
+            let buttons = run(word, &view).buttons;
+            assert_eq!(buttons == [ActionKind::UndoModel], undoable, "{word}");
+            view.standing = Standing::Operator;
+            let for_operators = undoable || former == Some(&metered);
+            let buttons = run(word, &view).buttons;
+            assert_eq!(buttons == [ActionKind::UndoModel], for_operators, "{word}");
+        }
+        let mut view = view();
+        view.chosen = Some(plan);
+        insta::assert_snapshot!(
+            run("gpt-plus", &view).text,
+            @"gpt-plus/gpt-6.1-sol is chosen for this conversation. `/model claude-work/opus` goes back to the route before, `/model auto` to the chain."
         );
     }
 

@@ -1,5 +1,7 @@
 //! Rules of the whole table.
 
+use gateway_core::message::Standing;
+
 use super::*;
 use crate::fixture::view;
 
@@ -28,14 +30,7 @@ fn no_name_or_alias_stands_twice_and_none_takes_a_later_commands_name() {
         .flat_map(|spec| std::iter::once(&spec.name).chain(spec.aliases))
         .copied()
         .collect();
-    all.extend([
-        "resume",
-        "switch-back",
-        "pause",
-        "handoffs",
-        "plugins",
-        "baton",
-    ]);
+    all.extend(["switch-back", "pause", "baton"]);
     let count = all.len();
     all.sort_unstable();
     all.dedup();
@@ -45,7 +40,9 @@ fn no_name_or_alias_stands_twice_and_none_takes_a_later_commands_name() {
 #[test]
 fn a_commands_reply_goes_to_the_audience_its_spec_names() {
     for command in COMMANDS {
-        let reply = (command.run)("", &view());
+        let mut view = view();
+        view.standing = Standing::Operator;
+        let reply = (command.run)("", &view);
         assert_eq!(
             reply.audience, command.spec.audience,
             "{}",
@@ -62,7 +59,9 @@ fn names_are_found_exactly_and_without_case() {
         ("STATUS", Some("status")),
         ("resume-handoff", Some("resume-handoff")),
         ("resume_handoff", Some("resume-handoff")),
-        ("resume", None),
+        ("resume", Some("resume")),
+        ("resume-", None),
+        ("resume_", None),
         ("stat", None),
         ("", None),
     ];
@@ -83,8 +82,8 @@ fn an_unknown_command_is_answered_kindly_and_changes_nothing() {
             "There is no command /stats. Did you mean /status? /help lists all of them.",
         ),
         (
-            "resume",
-            "There is no command /resume. Did you mean /resume-handoff? /help lists all of them.",
+            "resume-hand",
+            "There is no command /resume-hand. Did you mean /resume-handoff? /help lists all of them.",
         ),
         (
             "pause",
@@ -96,5 +95,33 @@ fn an_unknown_command_is_answered_kindly_and_changes_nothing() {
         assert_eq!(reply.text, text);
         assert_eq!(reply.audience, Audience::Asker);
         assert!(reply.effects.is_empty());
+    }
+}
+
+#[test]
+fn what_is_for_operators_is_refused_to_others_and_not_shown_to_them() {
+    let mut view = view();
+    let reply = dispatch("plugins", "", &view);
+    assert_eq!(reply.text, "/plugins is for operators only.");
+    assert_eq!(reply.audience, Audience::Asker);
+    assert!(!dispatch("help", "", &view).text.contains("/plugins"));
+    view.standing = Standing::Operator;
+    assert!(dispatch("help", "", &view).text.contains("/plugins"));
+    assert_ne!(dispatch("plugins", "", &view).text, reply.text);
+}
+
+#[test]
+fn first_words_are_one_short_line() {
+    let rows = [
+        ("", "(no words)"),
+        (" \n ", "(no words)"),
+        ("fix\n  the tests", "“fix the tests”"),
+        (
+            "please go through every file of the project and fix it",
+            "“please go through every file of the project and…”",
+        ),
+    ];
+    for (text, want) in rows {
+        assert_eq!(first_words(text), want);
     }
 }

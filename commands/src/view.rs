@@ -1,8 +1,9 @@
 //! What a command sees: one conversation and the routes behind it, as values. The host fills it; no command looks
 //! anywhere else, so the same view always gives the same words.
 
+use gateway_core::command::CommandSpec;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
-use gateway_core::ids::ProfileId;
+use gateway_core::ids::{ConversationId, ProfileId};
 use gateway_core::message::Standing;
 use gateway_core::route::{Billing, Route};
 use gateway_core::usage::Reading;
@@ -36,6 +37,13 @@ pub struct View {
     /// Whether the handoff plugin is enabled for the profile.
     pub handoffs_enabled: bool,
     pub plugins: Vec<PluginLine>,
+    /// The commands plugins of this profile bring beside [`COMMANDS`](crate::COMMANDS).
+    pub brought: Vec<&'static CommandSpec>,
+    /// The lane's earlier conversations, last used first; see [`looks_back`](crate::looks_back).
+    pub earlier: Vec<EarlierConversation>,
+    /// Saved handoffs the sender may see and drop, of every lane, newest first: an operator all of the profile, anybody
+    /// else those of conversations they took part in. See [`looks_back`](crate::looks_back).
+    pub saved: Vec<StoredHandoff>,
 }
 
 impl View {
@@ -113,6 +121,22 @@ impl Serving {
     }
 }
 
+/// A conversation of the lane that is not the current one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierConversation {
+    pub id: ConversationId,
+    /// Its number on the lane, from 1; it never changes.
+    pub number: u32,
+    pub started_at: Timestamp,
+    pub used_at: Timestamp,
+    /// Answered requests.
+    pub exchanges: u64,
+    /// Its first request, redacted; empty = it is not kept any more.
+    pub first_request: String,
+    /// Whether a saved handoff waits in it.
+    pub has_handoff: bool,
+}
+
 /// The running turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunningTurn {
@@ -165,6 +189,12 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginLine {
     pub name: String,
+    /// `None` = it was not loaded.
+    pub version: Option<String>,
     /// Its state in words, for example `active` or `disabled: panics`.
     pub state: String,
+    /// How often it was asked or told something, and how often that failed.
+    pub calls: u64,
+    pub failures: u64,
+    pub last_error: Option<String>,
 }

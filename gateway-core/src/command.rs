@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::HandoffId;
+use crate::action::ActionKind;
+use crate::ids::{ConversationId, HandoffId};
 use crate::message::Audience;
 use crate::route::Route;
 
@@ -28,6 +29,9 @@ pub struct CommandReply {
     pub text: String,
     pub audience: Audience,
     pub effects: Vec<CommandEffect>,
+    /// What can be pressed below it, where the platform has buttons. [`ActionKind::UndoModel`] undoes the
+    /// [`CommandEffect::ChooseRoute`] of the same reply.
+    pub buttons: Vec<ActionKind>,
 }
 
 /// What a command asks the host to do, in order.
@@ -40,5 +44,8 @@ pub enum CommandEffect {
     StopTurn,
     /// Choose the route of this conversation; `None` = back to the chain.
     ChooseRoute(Option<Route>),
+    /// Make an earlier conversation of this lane its current one.
+    ResumeConversation(ConversationId),
+    /// Drop a handoff, of whatever lane.
     Discard(HandoffId),
 }

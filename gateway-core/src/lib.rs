@@ -2,6 +2,8 @@
 //! No I/O, no async, no clock, no environment.
 
 pub mod access;
+pub mod action;
+pub mod bridge;
 pub mod command;
 pub mod cooling;
 pub mod duration;

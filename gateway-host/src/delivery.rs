@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gateway_core::ids::TurnId;
-use gateway_core::message::{Audience, ReplyOp, ReplyTarget};
+use gateway_core::message::{Audience, Button, ReplyOp, ReplyTarget};
 use platforms::Platform;
 use tracing::warn;
 
@@ -156,16 +156,38 @@ const ATTEMPT_BREAK: &str = "\n\n";
 
 /// Answers a command, outside of any turn.
 pub async fn reply(effects: &Effects, target: &ReplyTarget, text: &str, audience: Audience) {
+    reply_with(effects, target, text, audience, Vec::new()).await;
+}
+
+/// The same, with buttons below it.
+pub async fn reply_with(
+    effects: &Effects,
+    target: &ReplyTarget,
+    text: &str,
+    audience: Audience,
+    buttons: Vec<Button>,
+) {
     let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
         return;
     };
     let op = ReplyOp::Reply {
         text: effects.redactor.redact(text).into_owned(),
         audience,
-        buttons: Vec::new(),
+        buttons,
     };
     if let Err(error) = platform.deliver(target, None, &op).await {
         warn!(platform = %target.platform, %error, "a command's answer was not shown");
+    }
+}
+
+/// Takes the buttons off the message that was pressed.
+pub async fn settle(effects: &Effects, target: &ReplyTarget) {
+    let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
+        return;
+    };
+    let op = ReplyOp::Settle { text: None };
+    if let Err(error) = platform.deliver(target, None, &op).await {
+        warn!(platform = %target.platform, %error, "the buttons of a message were not taken off");
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use gateway_core::ids::TurnId;
 use gateway_core::journal::TurnRow;
 use gateway_core::message::{Audience, Content, Inbound, Standing};
-use platforms::buttons::{self, ActionId, Press};
 use providers::Permissions;
 use tracing::{debug, warn};
 
@@ -15,7 +14,7 @@ use crate::effects::Effects;
 use crate::sessions::{Sessions, Submitted};
 use crate::store::{Lane, StoreError};
 use crate::turn::Request;
-use crate::{instance, slash, turn};
+use crate::{instance, press, slash, turn};
 
 /// The longest request that is stored and sent whole, in bytes.
 pub const REQUEST_MAX: usize = 1 << 20;
@@ -45,14 +44,7 @@ async fn take(
         Content::Command { name, args } => {
             slash::run(&inbound, &name, &args, sessions, effects).await
         }
-        Content::Press { custom_id } => {
-            let kind = ActionId::decode(&custom_id).ok();
-            let kind = kind.map(|action| action.kind());
-            if let Press::Stale(say) = buttons::press(kind, buttons::Standing::Unknown) {
-                delivery::reply(effects, &inbound.target, &say, Audience::Asker).await;
-            }
-            Ok(())
-        }
+        Content::Press { custom_id } => press::run(&inbound, &custom_id, effects).await,
         Content::Text(text) if text.trim().is_empty() => Ok(()),
         Content::Text(text) if text.len() > REQUEST_MAX => {
             let say = format!(
@@ -104,15 +96,13 @@ async fn submit(
         text,
         queued: None,
         permissions,
+        ask: None,
     };
-    let Err(mut request) = sessions.start_if_idle(request, effects) else {
-        return Ok(());
-    };
-    request.queued = match write_down(&request, &lane, effects).await {
+    let admitted = match admit(request, &lane, sessions, effects).await {
         Err(StoreError::SeenBefore(_)) => return Ok(()), // another gateway of this root was faster
-        row => Some(row?),
+        admitted => admitted?,
     };
-    if let Submitted::Queued(ahead) = sessions.submit(*request, effects) {
+    if let Submitted::Queued(ahead) = admitted {
         let say = match ahead {
             1 => "Queued: it runs when the running turn has ended.".to_owned(),
             _ => format!("Queued behind {ahead} others."),
@@ -120,6 +110,20 @@ async fn submit(
         delivery::reply(effects, &target, &say, Audience::Asker).await;
     }
     Ok(())
+}
+
+/// Starts the request, or writes it down behind the running turn of its lane.
+pub async fn admit(
+    request: Request,
+    lane: &Lane,
+    sessions: &Arc<Sessions>,
+    effects: &Arc<Effects>,
+) -> Result<Submitted, StoreError> {
+    let Err(mut request) = sessions.start_if_idle(request, effects) else {
+        return Ok(Submitted::Started);
+    };
+    request.queued = Some(write_down(&request, lane, effects).await?);
+    Ok(sessions.submit(*request, effects))
 }
 
 /// A message that has to wait is on disk before it is acknowledged.
@@ -130,6 +134,7 @@ async fn write_down(
 ) -> Result<TurnRow, StoreError> {
     let now = effects.now();
     let session = effects.store.session(lane, now).await?;
+    turn::prologue::note_participant(&request.inbound, &session.conversation, effects).await;
     let row = TurnRow {
         turn: TurnId::new(uuid::Uuid::now_v7().to_string()),
         profile: lane.profile.clone(),

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use commands::{EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
-use gateway_core::command::CommandEffect;
+use commands::{EarlierConversation, EntryState, PluginLine, RunningTurn, Serving, Verdict, View};
+use gateway_core::action::{ActionId, ActionKind, Offer, UNDO_FOR};
+use gateway_core::command::{CommandEffect, CommandReply};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
-use gateway_core::ids::ConversationId;
-use gateway_core::message::Inbound;
+use gateway_core::ids::{ConversationId, HandoffId};
+use gateway_core::message::{Button, Inbound};
 use gateway_core::plan::{EntryVerdict, GateSettings, judge};
 use gateway_core::route::{Chain, ChainEntry};
 use gateway_core::usage::probe::Occasion;
@@ -16,6 +17,8 @@ use jiff::tz::TimeZone;
 
 use crate::delivery;
 use crate::effects::Effects;
+use crate::plugins::commands::Brought;
+use crate::plugins::facts::CommandFacts;
 use crate::sessions::Sessions;
 use crate::store::{Lane, SessionRow, StoreError};
 use crate::turn::prologue::chain_of;
@@ -50,12 +53,17 @@ pub async fn run(
     if let Err(fault) = crate::turn::recovery::seal_left_on(&lane, false, effects).await {
         tracing::warn!(%fault, "what a dead gateway left could not be sealed yet");
     }
-    let view = view(inbound, &lane, sessions, effects).await?;
-    let reply = commands::dispatch(name, args, &view);
-    for effect in &reply.effects {
-        perform(effect, &lane, sessions, effects).await?;
+    let mut view = view(inbound, &lane, sessions, effects).await?;
+    let mut brought = effects.plugins.commands(&lane.profile).iter();
+    if let Some(brought) = brought.find(|one| one.spec.name.eq_ignore_ascii_case(name)) {
+        return ask_plugin(*brought, args, inbound, &view, effects).await;
     }
-    delivery::reply(effects, &inbound.target, &reply.text, reply.audience).await;
+    if commands::looks_back(name) {
+        look_back(&mut view, inbound, &lane, effects).await?;
+    }
+    let reply = commands::dispatch(name, args, &view);
+    let (text, buttons) = carry_out(&reply, inbound, &lane, sessions, effects).await?;
+    delivery::reply_with(effects, &inbound.target, &text, reply.audience, buttons).await;
     if commands::find(name).is_some_and(|command| command.spec.name == "usage") {
         freshen(&view, effects);
     }
@@ -73,12 +81,104 @@ fn freshen(view: &View, effects: &Arc<Effects>) {
     tokio::spawn(async move { probes.ask(shown, Occasion::Demand).await });
 }
 
+/// Has the plugin a command is from answer it. Nothing it says can do more than a person's own command could.
+async fn ask_plugin(
+    brought: Brought,
+    args: &str,
+    inbound: &Inbound,
+    view: &View,
+    effects: &Effects,
+) -> Result<(), StoreError> {
+    let (name, plugin) = (brought.spec.name, brought.plugin);
+    if brought.spec.operators_only && !view.is_operator() {
+        let say = format!("/{name} is for operators only.");
+        delivery::reply(effects, &inbound.target, &say, brought.spec.audience).await;
+        return Ok(());
+    }
+    let facts = CommandFacts {
+        name: name.to_owned(),
+        argument: args.trim().to_owned(),
+        profile: inbound.profile.clone(),
+        session: inbound.session.clone(),
+        user: inbound.sender.id.clone(),
+        target: inbound.target.clone(),
+        now: view.now,
+        documents: view.handoffs.clone(),
+    };
+    let advice = effects.plugins.on_command(brought, Arc::new(facts)).await;
+    let say = match advice {
+        Some(advice) => {
+            for id in &advice.discards {
+                discard(id, effects).await?;
+            }
+            advice
+                .text
+                .unwrap_or_else(|| format!("/{name} has nothing to say."))
+        }
+        None => format!(
+            "The plugin {plugin}, which brings /{name}, did not answer. /plugins shows operators how it fares."
+        ),
+    };
+    delivery::reply(effects, &inbound.target, &say, brought.spec.audience).await;
+    Ok(())
+}
+
+/// Performs the effects, and says with which words and buttons the reply goes out. What a button does is in the store
+/// before anybody can press it.
+async fn carry_out(
+    reply: &CommandReply,
+    inbound: &Inbound,
+    lane: &Lane,
+    sessions: &Arc<Sessions>,
+    effects: &Effects,
+) -> Result<(String, Vec<Button>), StoreError> {
+    let (mut text, mut buttons) = (reply.text.clone(), Vec::new());
+    for effect in &reply.effects {
+        match (effect, undo_of(reply, inbound, effects)) {
+            (CommandEffect::ChooseRoute(route), Some(offer)) => {
+                effects
+                    .store
+                    .choose_route_undoably(lane, route.as_ref(), &offer)
+                    .await?;
+                buttons.push(Button {
+                    label: offer.id.kind().label().to_owned(),
+                    custom_id: offer.id.to_string(),
+                });
+            }
+            _ => {
+                if let Some(instead) = perform(effect, lane, sessions, effects).await? {
+                    text = instead.to_owned();
+                }
+            }
+        }
+    }
+    Ok((text, buttons))
+}
+
+/// The undo a reply asks for; `None` = it asks for none, or it is shown where nothing can be pressed.
+fn undo_of(reply: &CommandReply, inbound: &Inbound, effects: &Effects) -> Option<Offer> {
+    let kind = ActionKind::UndoModel;
+    let platform = effects.platforms.get(inbound.target.platform.as_str())?;
+    if !reply.buttons.contains(&kind) || !platform.has_buttons() {
+        return None;
+    }
+    let now = effects.now();
+    Some(Offer {
+        id: ActionId::new(kind, &uuid::Uuid::new_v4().simple().to_string())?,
+        platform: inbound.target.platform.clone(),
+        only_for: Some(inbound.sender.id.clone()),
+        made_at: now,
+        expires_at: now + UNDO_FOR,
+    })
+}
+
+/// Does one thing a command asked for. `Some` = it came to nothing, and this is said instead of the reply.
 async fn perform(
     effect: &CommandEffect,
     lane: &Lane,
     sessions: &Arc<Sessions>,
     effects: &Effects,
-) -> Result<(), StoreError> {
+) -> Result<Option<&'static str>, StoreError> {
     match effect {
         CommandEffect::NewConversation => {
             effects.store.new_conversation(lane, effects.now()).await?;
@@ -88,16 +188,77 @@ async fn perform(
         CommandEffect::ChooseRoute(route) => {
             effects.store.choose_route(lane, route.as_ref()).await?
         }
-        CommandEffect::Discard(id) => {
-            if let Some(stored) = effects.store.handoff(id).await? {
-                effects
-                    .store
-                    .move_handoff(id, stored.revision, HandoffState::Discarded)
-                    .await?;
-                effects.mirror(lane).await;
+        CommandEffect::ResumeConversation(id) => {
+            if effects.store.resume_conversation(lane, id).await?.is_none() {
+                return Ok(Some(
+                    "That conversation is not there any more; nothing was changed. `/resume` lists those that are.",
+                ));
             }
+            effects.mirror(lane).await;
         }
+        CommandEffect::Discard(id) => return discard(id, effects).await,
     }
+    Ok(None)
+}
+
+/// Drops a handoff of whatever lane, if it still stands as it did when it was looked at.
+async fn discard(id: &HandoffId, effects: &Effects) -> Result<Option<&'static str>, StoreError> {
+    const CHANGED: &str =
+        "It has just changed; nothing was dropped. `/handoffs` shows how it stands now.";
+    let Some(stored) = effects.store.handoff(id).await? else {
+        return Ok(Some(CHANGED));
+    };
+    let moved = effects
+        .store
+        .move_handoff(id, stored.revision, HandoffState::Discarded)
+        .await?;
+    let lane = Lane {
+        profile: stored.handoff.profile,
+        session: stored.handoff.session,
+    };
+    effects.mirror(&lane).await;
+    Ok((!moved).then_some(CHANGED))
+}
+
+/// Adds what only a few commands look at: earlier conversations of the lane, and saved handoffs of every lane.
+async fn look_back(
+    view: &mut View,
+    inbound: &Inbound,
+    lane: &Lane,
+    effects: &Effects,
+) -> Result<(), StoreError> {
+    let waiting: Vec<ConversationId> = effects
+        .store
+        .handoffs_of(lane)
+        .await?
+        .into_iter()
+        .filter(|stored| stored.standing(view.now) == HandoffState::Armed)
+        .map(|stored| stored.handoff.conversation)
+        .collect();
+    let earlier = effects.store.earlier_conversations(lane).await?;
+    view.earlier = earlier
+        .into_iter()
+        .map(|row| EarlierConversation {
+            has_handoff: waiting.contains(&row.conversation),
+            id: row.conversation,
+            number: row.number,
+            started_at: row.started_at,
+            used_at: row.used_at,
+            exchanges: row.exchanges,
+            first_request: effects.redactor.redact(&row.first_request).into_owned(),
+        })
+        .collect();
+    let (platform, sender) = (&inbound.target.platform, &inbound.sender.id);
+    let own = effects.store.took_part(platform, sender).await?;
+    let saved = effects.store.handoffs().await?.into_iter();
+    view.saved = saved
+        .filter(|stored| stored.handoff.profile == lane.profile)
+        .filter(|stored| view.is_operator() || own.contains(&stored.handoff.conversation))
+        .map(|stored| StoredHandoff {
+            handoff: effects.redactor.handoff(&stored.handoff),
+            ..stored
+        })
+        .collect();
     Ok(())
 }
 
@@ -155,6 +316,14 @@ pub async fn view(
             .collect(),
         handoffs_enabled: effects.plugins.enabled(&lane.profile, HANDOFF_PLUGIN),
         plugins: plugin_lines(lane, effects),
+        brought: effects
+            .plugins
+            .commands(&lane.profile)
+            .iter()
+            .map(|brought| brought.spec)
+            .collect(),
+        earlier: Vec::new(),
+        saved: Vec::new(),
     })
 }
 
@@ -172,7 +341,11 @@ fn plugin_lines(lane: &Lane, effects: &Effects) -> Vec<PluginLine> {
     states
         .map(|state| PluginLine {
             name: state.name,
+            version: state.version,
             state: state.state.to_string(),
+            calls: state.calls,
+            failures: state.failures,
+            last_error: state.last_error,
         })
         .collect()
 }

@@ -62,6 +62,11 @@ pub trait Platform: Send + Sync + 'static {
 
     fn limits(&self) -> Limits;
 
+    /// Whether it can show buttons. Where it cannot, the words of a reply say what to type.
+    fn has_buttons(&self) -> bool {
+        true
+    }
+
     /// Shows one op. Ops of one turn arrive one after the other, in order. `turn` is `None` for command replies.
     async fn deliver(
         &self,

@@ -28,6 +28,7 @@ impl GatewayPlugin for Fixture {
             .and(Capabilities::WALK)
             .and(Capabilities::TERMINAL)
             .and(Capabilities::EVENTS)
+            .and(Capabilities::COMMANDS)
     }
 
     fn config_schema() -> &'static str {
@@ -122,6 +123,52 @@ impl GatewayPlugin for Fixture {
             append: Some(format!("{} {}", self.note, context.journal.len())),
             ..TerminalAdvice::default()
         }))
+    }
+
+    fn commands(&self) -> Vec<CommandSpec> {
+        let spec = |name: &str, about: &str, operators_only| CommandSpec {
+            name: name.into(),
+            about: about.into(),
+            operators_only,
+        };
+        match self.mode.as_str() {
+            "commands" => vec![
+                spec("fixture", "Says what it was told.", false),
+                spec("fixture-drop", "Drops what waits here.", true),
+                spec("status", "Tries to take a name.", false),
+            ],
+            "panic in commands" => panic!("boom in commands"),
+            _ => Vec::new(),
+        }
+    }
+
+    fn on_command(&mut self, invocation: &Invocation<'_>) -> Answer<CommandAdvice> {
+        let options: serde_json::Value =
+            serde_json::from_str(&invocation.options).map_err(|error| error.to_string())?;
+        match options["argument"].as_str() {
+            Some("panic") => panic!("boom in a command"),
+            Some("hang") => hang(),
+            Some("nothing") => none(),
+            argument => Ok(Some(CommandAdvice {
+                text: Some(format!(
+                    "{} {:?} by {} on {} of {}: {} documents",
+                    invocation.name,
+                    argument.unwrap_or_default(),
+                    invocation.user,
+                    invocation.channel,
+                    invocation.profile,
+                    invocation.documents.len()
+                )),
+                discards: match invocation.name.as_str() {
+                    "fixture-drop" => invocation
+                        .documents
+                        .iter()
+                        .map(|d| d.id.to_string())
+                        .collect(),
+                    _ => Vec::new(),
+                },
+            })),
+        }
     }
 
     fn on_event(&mut self, event: &TurnEvent) {

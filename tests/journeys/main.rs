@@ -9,14 +9,19 @@
 )]
 
 mod busy;
+mod buttons;
 mod claims;
 mod cli;
+mod conversations;
 mod cooling;
 mod crash;
 mod edges;
 mod fallback;
 mod foreign;
 mod handoff;
+mod http;
+mod http_guard;
+mod plugin_commands;
 mod plugins;
 mod power_loss;
 #[path = "../../providers/tests/real/mod.rs"]
@@ -25,5 +30,6 @@ mod real_chain;
 mod real_claude;
 mod registry;
 mod restart;
+mod rotation;
 mod soak;
 mod trouble;

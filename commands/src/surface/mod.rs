@@ -36,17 +36,23 @@ pub enum Why {
     AliasBeyondCap,
 }
 
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Listed => "listed for it",
+            Self::AliasBeyondCap => "an alias beyond the platform's cap",
+        })
+    }
+}
+
 impl fmt::Display for Demoted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.why {
-            Why::Listed => "listed for it",
-            Why::AliasBeyondCap => "an alias beyond the platform's cap",
-        };
-        write!(
-            f,
-            "/{} is reached as {} ({why})",
-            self.name, self.reached_as
-        )
+        let Self {
+            name,
+            reached_as,
+            why,
+        } = self;
+        write!(f, "/{name} is reached as {reached_as} ({why})")
     }
 }
 
@@ -137,7 +143,7 @@ fn names<'a>(specs: &[&'a CommandSpec], prefix: &str) -> Vec<Named<'a>> {
     commands.chain(aliases).collect()
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_' | '-');
     (1..=32).contains(&name.len()) && name.chars().all(fits)
 }

@@ -61,10 +61,18 @@ pub(crate) enum Command {
     Usage(UsageArgs),
     /// Replay one decision (not yet)
     Why(Anything),
-    /// Print the Slack manifest (not yet)
-    SlackManifest(Anything),
-    /// Show what is registered where (not yet)
-    Commands(Anything),
+    /// Print the manifest of the Slack app, to make it from
+    SlackManifest {
+        /// The profile whose command prefix it has; not needed while they agree
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
+    /// Show which slash commands are registered where, and what a platform's cap demoted
+    Commands {
+        /// Only this profile's; every profile unless named
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
     /// Bring over the chain and the usage registry's place from another gateway
     #[command(subcommand)]
     Import(ImportTopic),

@@ -5,6 +5,7 @@ mod answer;
 mod args;
 mod chat;
 pub(crate) mod colour;
+mod commands;
 mod config;
 mod demo;
 mod doctor;
@@ -15,6 +16,7 @@ mod init;
 mod not_yet;
 mod outcome;
 mod plugin;
+mod slack_manifest;
 mod usage;
 
 use std::ffi::OsString;
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::config::{Environment, Loaded, RootPath, load};
+use crate::config::{ConfigError, Environment, Loaded, RootPath, load};
 use answer::Answer;
 use args::{Args, Command, ImportTopic};
 use outcome::{Exit, Failure};
@@ -83,8 +85,12 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Run(_) => not_yet::answer("run"),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why(_) => not_yet::answer("why"),
-        Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
-        Command::Commands(_) => not_yet::answer("commands"),
+        Command::SlackManifest { profile } => {
+            slack_manifest::run(profile.as_deref(), &surroundings, &mut answer)
+        }
+        Command::Commands { profile } => {
+            commands::run(profile.as_deref(), &surroundings, &mut answer)
+        }
         Command::Import(ImportTopic::Hermes { dir, profile, yes }) => {
             let wanted = import::Wanted {
                 folder: &dir,
@@ -134,6 +140,15 @@ impl Surroundings {
 
     pub(crate) fn root(&self) -> Result<RootPath, Failure> {
         Ok(RootPath::find(&self.environment)?)
+    }
+
+    /// The configuration, for commands that work without one too: `None` = nothing was ever set up here.
+    pub(crate) fn loaded_if_any(&self) -> Result<Option<Loaded>, Failure> {
+        match load(&self.root()?, &self.environment) {
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(ConfigError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The configuration, for commands that need one; its warnings go to stderr.

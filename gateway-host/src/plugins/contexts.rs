@@ -2,10 +2,12 @@
 //! hook that needs it; the chain and its windows are lent as they are.
 
 use abi_stable::std_types::{RSlice, RString, RVec};
+use commands::surface::discord::ARGUMENT;
 use gateway_core::event::{CallOutcome, Event};
 use gateway_core::handoff::Handoff;
 use gateway_core::ids::TurnId;
 use jiff::Timestamp;
+use plugin_api::command::{CommandAnswer, Invocation};
 use plugin_api::context::TurnView;
 use plugin_api::event::TurnEvent;
 use plugin_api::plugin::{PluginBox, Reply};
@@ -14,7 +16,7 @@ use plugin_api::records::{DocumentRecord, DocumentState, JournalRecord, TodoReco
 use plugin_api::terminal::{RequestView, TerminalAnswer, TerminalContext};
 use plugin_api::walk::{WalkAnswer, WalkContext};
 
-use super::facts::{PrologueFacts, TerminalFacts, TurnFacts, WalkFacts};
+use super::facts::{CommandFacts, PrologueFacts, TerminalFacts, TurnFacts, WalkFacts};
 
 fn view(turn: &TurnFacts) -> TurnView<'_> {
     TurnView {
@@ -74,6 +76,23 @@ pub(super) fn on_terminal(plugin: &mut PluginBox, facts: &TerminalFacts) -> Repl
         reason: facts.reason.as_str().into(),
         next_reset_ms: facts.next_reset.map(Timestamp::as_millisecond).into(),
         handoff: facts.handoff.as_str().into(),
+    })
+}
+
+/// The rest of the line is one option, under the name it has on platforms with options.
+pub(super) fn on_command(plugin: &mut PluginBox, facts: &CommandFacts) -> Reply<CommandAnswer> {
+    let documents: Vec<DocumentRecord> = facts.documents.iter().map(DocumentRecord::from).collect();
+    let options = serde_json::json!({ ARGUMENT: facts.argument }).to_string();
+    plugin.on_command(&Invocation {
+        name: facts.name.as_str().into(),
+        options: options.as_str().into(),
+        profile: facts.profile.as_str().into(),
+        session: facts.session.as_str().into(),
+        user: facts.user.as_str().into(),
+        channel: facts.target.address.as_str().into(),
+        now_ms: facts.now.as_millisecond(),
+        documents: RSlice::from_slice(&documents),
+        attrs: RSlice::EMPTY,
     })
 }
 

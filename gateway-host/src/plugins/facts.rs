@@ -7,7 +7,7 @@ use gateway_core::failure::FailureKind;
 use gateway_core::handoff::{Handoff, StoredHandoff};
 use gateway_core::ids::{ConversationId, HandoffId, ProfileId, SessionKey, TurnId};
 use gateway_core::journal::{JournalEntry, TurnRow};
-use gateway_core::message::Origin;
+use gateway_core::message::{Origin, ReplyTarget};
 use jiff::Timestamp;
 
 /// A turn's chain joined with the readings of its subscriptions, in the form plugins read. Built once per change of
@@ -103,6 +103,31 @@ pub struct TerminalAdvice {
     /// Whether every plugin that had to be asked answered in time and cleanly. `false` = a document may be missing: the
     /// journal stays open, and the host seals it with the same function of the core later.
     pub complete: bool,
+}
+
+/// Told when a command of a plugin is used.
+#[derive(Debug, Clone)]
+pub struct CommandFacts {
+    pub name: String,
+    /// The rest of the line.
+    pub argument: String,
+    pub profile: ProfileId,
+    pub session: SessionKey,
+    /// The platform's id of the person.
+    pub user: String,
+    pub target: ReplyTarget,
+    pub now: Timestamp,
+    /// The lane's handoffs of this conversation in every state, newest first.
+    pub documents: Vec<StoredHandoff>,
+}
+
+/// What a plugin answers to its command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandAdvice {
+    /// At most 2,000 characters; `None` = nothing to say.
+    pub text: Option<String>,
+    /// What waits in this conversation and is to be dropped.
+    pub discards: Vec<HandoffId>,
 }
 
 /// Where one plugin stands in one profile, for `/plugins` and `baton plugin list`.

@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
 use abi_stable::library::{AbiHeaderRef, LibHeader, ROOT_MODULE_LOADER_NAME_WITH_NUL, RootModule};
@@ -27,9 +27,13 @@ use tokio::io::AsyncWriteExt;
 
 use super::elf;
 use super::facts::DisabledBecause;
+use crate::clock::{Clock, SystemClock};
 
 /// How long the child may take to load a library.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a private copy stays after its last use.
+const KEEP_COPIES: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Why a plugin is not there. Every text names the file or the name and what to do or check next.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +138,7 @@ pub(crate) fn private_copy(bytes: &[u8], sha256: &str, run: &Path) -> std::io::R
     // An earlier copy serves only if it still holds these very bytes: a damaged one bears the same name and length.
     let plain = std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
     if plain && std::fs::read(&path).is_ok_and(|copy| copy == bytes) {
+        touch(&path);
         return Ok(path);
     }
     std::fs::create_dir_all(run)?;
@@ -152,6 +157,41 @@ pub(crate) fn private_copy(bytes: &[u8], sha256: &str, run: &Path) -> std::io::R
     drop(file);
     std::fs::rename(&partial, &path)?;
     Ok(path)
+}
+
+/// The time as file systems keep it.
+pub(crate) fn now() -> SystemTime {
+    let ms = u64::try_from(SystemClock.now().as_millisecond()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_millis(ms)
+}
+
+/// Marks a copy as used now. One that cannot be marked is only made anew some day.
+fn touch(copy: &Path) {
+    let marked = std::fs::File::open(copy).and_then(|file| file.set_modified(now()));
+    if let Err(error) = marked {
+        tracing::debug!(copy = %copy.display(), %error, "a plugin's private copy was not marked as used");
+    }
+}
+
+/// Removes the copies below `run` that nobody has used for [`KEEP_COPIES`]: no configuration loads them any more. A gateway
+/// that has one open keeps what it has; one that starts meanwhile marks its own first.
+pub(crate) fn prune(run: &Path, now: SystemTime) -> usize {
+    let entries = std::fs::read_dir(run).into_iter().flatten().flatten();
+    let is_old = |path: &PathBuf| {
+        let is_ours = path
+            .extension()
+            .is_some_and(|end| end == "so" || end == "partial");
+        let about = std::fs::symlink_metadata(path).ok();
+        let used = about
+            .filter(std::fs::Metadata::is_file)
+            .and_then(|about| about.modified().ok());
+        is_ours && used.is_some_and(|used| used + KEEP_COPIES < now)
+    };
+    entries
+        .map(|entry| entry.path())
+        .filter(is_old)
+        .filter(|path| std::fs::remove_file(path).is_ok())
+        .count()
 }
 
 /// Has a child process (`<exe> plugin probe FILE`) load the library and make instances from `configs`.
@@ -477,6 +517,31 @@ mod tests {
             copy
         );
         assert_eq!(std::fs::read(&copy).expect("readable"), b"library");
+    }
+
+    #[test]
+    fn copies_nobody_uses_are_removed_and_used_ones_stay() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+        let old = now - KEEP_COPIES - Duration::from_secs(1);
+        let names = ["old.so", "old.partial", "young.so", "old.txt"];
+        for name in names {
+            let file = std::fs::File::create(folder.path().join(name)).expect("writable");
+            let used = if name == "young.so" { now } else { old };
+            file.set_modified(used).expect("ours");
+        }
+        assert_eq!(prune(folder.path(), now), 2);
+        let left = |name: &&str| folder.path().join(name).exists();
+        let left: Vec<_> = names.iter().filter(|name| left(name)).collect();
+        assert_eq!(left, [&"young.so", &"old.txt"]);
+        assert_eq!(prune(&folder.path().join("nowhere"), now), 0);
+        // One that is used again counts as young.
+        let copy = private_copy(b"library", "abc", folder.path()).expect("writable");
+        let marked = std::fs::File::open(&copy).expect("readable");
+        marked.set_modified(SystemTime::UNIX_EPOCH).expect("ours");
+        private_copy(b"library", "abc", folder.path()).expect("writable");
+        prune(folder.path(), super::now());
+        assert!(copy.exists());
     }
 
     // What makes the test of the old plugin pass is our rule, not the check as it comes.

@@ -142,17 +142,17 @@ pub(crate) fn walk_faults(answer: walk::WalkAdvice, allowed: Range<usize>) -> Ve
     bad.into_iter().map(|bad| bad.what).collect()
 }
 
-struct Notes<'a> {
+pub(super) struct Notes<'a> {
     plugin: &'a str,
     all: &'a mut Vec<Misbehaviour>,
 }
 
 impl<'a> Notes<'a> {
-    fn of(plugin: &'a str, all: &'a mut Vec<Misbehaviour>) -> Self {
+    pub(super) fn of(plugin: &'a str, all: &'a mut Vec<Misbehaviour>) -> Self {
         Self { plugin, all }
     }
 
-    fn say(&mut self, what: impl Into<String>) {
+    pub(super) fn say(&mut self, what: impl Into<String>) {
         self.all.push(Misbehaviour {
             plugin: self.plugin.to_owned(),
             what: what.into(),
@@ -201,7 +201,7 @@ fn first_line(merged: &mut Option<String>, said: Option<String>, notes: &mut Not
 }
 
 /// The text as one line without control characters; `None` = nothing is left.
-fn one_line(text: &str, notes: &mut Notes<'_>) -> Option<String> {
+pub(super) fn one_line(text: &str, notes: &mut Notes<'_>) -> Option<String> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next()?;
     if lines.next().is_some() {
@@ -218,7 +218,7 @@ fn one_line(text: &str, notes: &mut Notes<'_>) -> Option<String> {
     Some(cut).filter(|line| !line.is_empty())
 }
 
-fn paragraph(text: &str, notes: &mut Notes<'_>) -> String {
+pub(super) fn paragraph(text: &str, notes: &mut Notes<'_>) -> String {
     let clean: String = text
         .chars()
         .filter(|c| *c == '\n' || !c.is_control())

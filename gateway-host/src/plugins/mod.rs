@@ -5,6 +5,7 @@
 mod call;
 pub mod check;
 pub mod cli;
+pub mod commands;
 mod contexts;
 mod elf;
 pub mod facts;
@@ -20,17 +21,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use abi_stable::std_types::RResult;
+use abi_stable::std_types::{ROption, RResult, RVec};
 use futures_util::future::join_all;
 use gateway_core::event::Event;
 use gateway_core::ids::{ProfileId, TurnId};
+use plugin_api::command::CommandSpec;
 use plugin_api::plugin::{Capabilities, ErrorKind, PluginBox, PluginError, Reply};
 
 use self::call::{Asked, Instance};
+use self::commands::Brought;
 pub use self::facts::LoadProblem;
 use self::facts::{
-    DisabledBecause, PluginState, PrologueAdvice, PrologueFacts, State, TerminalAdvice,
-    TerminalFacts, WalkAdvice, WalkFacts,
+    CommandAdvice, CommandFacts, DisabledBecause, PluginState, PrologueAdvice, PrologueFacts,
+    State, TerminalAdvice, TerminalFacts, WalkAdvice, WalkFacts,
 };
 pub use self::find::Places;
 pub use self::load::LoadError;
@@ -47,6 +50,8 @@ const SHUTDOWN: Duration = Duration::from_secs(1);
 pub struct PluginSet {
     /// In the order of the configuration.
     profiles: BTreeMap<ProfileId, Vec<Slot>>,
+    /// The slash commands of each profile's plugins, as they said at the start.
+    commands: BTreeMap<ProfileId, Vec<Brought>>,
     metrics: Arc<Metrics>,
 }
 
@@ -89,6 +94,10 @@ impl PluginSet {
         });
         let opened = join_all(opening).await;
         let libraries: BTreeMap<&String, Library> = names.keys().zip(opened).collect();
+        let pruned = load::prune(&run, load::now());
+        if pruned > 0 {
+            tracing::info!(pruned, "copies of plugins that nobody uses were removed");
+        }
         let metrics = Arc::new(Metrics::default());
         let mut set = Self {
             metrics,
@@ -97,11 +106,14 @@ impl PluginSet {
         let mut problems = Vec::new();
         for (profile, settings) in &settings.profiles {
             let mut slots = Vec::new();
-            for (name, usage) in &settings.plugins {
+            let mut plugins: Vec<_> = settings.plugins.iter().collect();
+            plugins.sort_by_key(|(name, usage)| (usage.order, *name));
+            for (name, usage) in plugins {
                 let slot = start(name, usage, libraries.get(name), &set.metrics).await;
                 problems.extend(problem(profile, &slot));
                 slots.push(slot);
             }
+            set.commands.insert(profile.clone(), bring(&slots).await);
             set.profiles.insert(profile.clone(), slots);
         }
         for problem in &problems {
@@ -149,6 +161,35 @@ impl PluginSet {
             (TerminalAdvice { complete, ..advice }, bad)
         };
         report(sane(merge::terminal(answers, &facts)))
+    }
+
+    /// The slash commands the profile's plugins bring; none has the name of one of the gateway's.
+    pub fn commands(&self, profile: &ProfileId) -> &[Brought] {
+        self.commands.get(profile).map_or(&[], Vec::as_slice)
+    }
+
+    /// Asks the plugin a command is from. `None` = it did not answer in time, is switched off or in error.
+    pub async fn on_command(
+        &self,
+        brought: Brought,
+        facts: Arc<CommandFacts>,
+    ) -> Option<CommandAdvice> {
+        let mut slots = self.slots(&facts.profile).iter();
+        let slot = slots.find(|slot| slot.name == brought.plugin)?;
+        let Life::Running(instance) = &slot.life else {
+            return None;
+        };
+        let told = Arc::clone(&facts);
+        let asked: Asked<plugin_api::command::CommandAdvice> = instance
+            .ask(ON_COMMAND.budget(&slot.usage), move |plugin| {
+                contexts::on_command(plugin, &told)
+            })
+            .await;
+        match asked {
+            Asked::Advice(said) => Some(report(commands::answer(brought.plugin, said, &facts))),
+            Asked::NoOpinion => Some(CommandAdvice::default()),
+            Asked::Absent => None,
+        }
     }
 
     /// Tells plugins what a running turn reports, without waiting.
@@ -266,6 +307,15 @@ const ON_TERMINAL: Hook = Hook {
     budget: Duration::from_secs(2),
 };
 
+/// People wait longer for a command they typed than a turn may for a plugin.
+const ON_COMMAND: Hook = Hook {
+    name: "on_command",
+    capability: Capabilities::COMMANDS,
+    budget: Duration::from_secs(10),
+};
+/// To say which commands there are, at the start.
+const COMMANDS_BUDGET: Duration = Duration::from_secs(1);
+
 impl Hook {
     fn budget(&self, usage: &PluginUse) -> Duration {
         usage
@@ -280,6 +330,36 @@ fn report<A>((advice, bad): (A, Vec<Misbehaviour>)) -> A {
         tracing::warn!(target: "plugin", plugin, "PLUGIN_MISBEHAVING: {what}");
     }
     advice
+}
+
+/// What the plugins of one profile say they bring.
+async fn bring(slots: &[Slot]) -> Vec<Brought> {
+    let mut said = Vec::new();
+    for slot in slots {
+        if let Life::Running(instance) = &slot.life
+            && slot.capabilities.has(ON_COMMAND.capability)
+        {
+            let asked: Asked<Brings> = instance
+                .ask(COMMANDS_BUDGET, |plugin| match plugin.commands() {
+                    RResult::ROk(specs) => RResult::ROk(ROption::RSome(specs)),
+                    RResult::RErr(error) => RResult::RErr(error),
+                })
+                .await;
+            if let Asked::Advice(Brings(specs)) = asked {
+                said.push((slot.name.clone(), specs));
+            }
+        }
+    }
+    report(commands::offered(said))
+}
+
+/// Commands as they crossed.
+struct Brings(Vec<CommandSpec>);
+
+impl From<RVec<CommandSpec>> for Brings {
+    fn from(specs: RVec<CommandSpec>) -> Self {
+        Self(specs.into_vec())
+    }
 }
 
 /// The plugins to load, each with the configurations its instances will get.

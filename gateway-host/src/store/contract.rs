@@ -1,7 +1,10 @@
 //! One suite for every store. Each case runs against the one in memory, the one on disk, and the one on disk opened anew
 //! before every single call, which stands for a restart after each step.
 
+mod actions;
 mod claims;
+mod conversations;
+mod generations;
 mod lanes;
 mod model;
 mod operators;
@@ -75,6 +78,22 @@ contract! {
         the_provider_session_keeps_what_it_saw
         history_is_the_newest_in_order
     }
+    conversations {
+        one_that_was_left_is_picked_up_as_it_was
+        numbers_stay_and_the_last_used_comes_first
+        another_lanes_conversation_is_no_ones_here
+        what_was_asked_names_one_that_was_never_answered
+        handoffs_stay_with_their_conversation
+        a_turn_that_ends_late_counts_for_its_conversation
+        who_took_part_is_known
+    }
+    actions {
+        an_undo_goes_back_once
+        an_undo_can_lead_to_the_chain_and_away_from_it
+        a_newer_choice_ends_older_undos
+        an_undo_is_of_its_conversation
+        an_expired_one_does_nothing_and_is_swept_later
+    }
     turns {
         a_turn_opens_once_and_keeps_its_journal
         a_message_is_seen_exactly_if_its_turn_was_opened
@@ -92,6 +111,13 @@ contract! {
     }
     operators {
         a_paired_operator_stays_until_unpaired
+    }
+    generations {
+        a_session_is_retired_once
+        a_retired_session_never_comes_back
+        a_session_that_did_not_fit_is_forgotten
+        what_was_told_is_kept
+        landmarks_lead_back_and_are_bounded
     }
     usage {
         the_newest_reading_wins

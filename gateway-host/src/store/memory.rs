@@ -1,12 +1,19 @@
 //! The store in memory: for tests, the demo and benches. It keeps every rule of the trait except durability, and passes
 //! the same contract suite as the one on disk.
 
-use std::collections::{BTreeMap, HashMap};
+mod actions;
+mod conversations;
+mod generations;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
+use gateway_core::action::{Action, Offer};
+use gateway_core::bridge::digest::Digest;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SessionKey, SubscriptionId,
+    TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
@@ -18,9 +25,11 @@ use parking_lot::Mutex;
 use providers::Exchange;
 use uuid::Uuid;
 
+use super::generations::Told;
 use super::rules::{self, in_ms};
 use super::{
-    Carried, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose,
+    Carried, ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store,
+    StoreError, TurnClose,
 };
 
 /// A store that lives as long as the value. One lock: every method is atomic because it holds it throughout.
@@ -39,6 +48,11 @@ struct State {
     inbound: HashMap<(String, InboundId), Timestamp>,
     sessions: HashMap<Lane, SessionRow>,
     provider_sessions: HashMap<(ConversationId, SubscriptionId), ProviderSessionRow>,
+    left: HashMap<ConversationId, conversations::Left>,
+    /// Conversation, platform, person.
+    participants: BTreeSet<(ConversationId, String, String)>,
+    /// By token.
+    actions: HashMap<String, Action>,
     history: HashMap<ConversationId, Vec<Exchange>>,
     turns: BTreeMap<TurnId, Turn>,
     handoffs: BTreeMap<HandoffId, Kept>,
@@ -49,6 +63,11 @@ struct State {
     readings_revision: i64,
     /// By profile, platform and person.
     operators: BTreeMap<(ProfileId, String, String), PairedOperator>,
+    /// In the order of retirement.
+    retired: Vec<generations::Retired>,
+    told: HashMap<Lane, Told>,
+    /// The oldest first.
+    landmarks: Vec<(ProfileId, Digest, SessionKey)>,
 }
 
 #[derive(Debug)]
@@ -132,30 +151,71 @@ impl Store for MemoryStore {
         now: Timestamp,
     ) -> Result<(SessionRow, Vec<StoredHandoff>), StoreError> {
         let mut state = self.0.lock();
+        let discarded = state.discard_of(lane);
+        if let Some(left) = state.sessions.get(lane).cloned() {
+            state.leave(&left);
+        }
         let row = fresh_session(lane, now);
         state.sessions.insert(lane.clone(), row.clone());
-        let mut discarded = Vec::new();
-        for kept in state.handoffs.values_mut().filter(|k| is_of(k, lane)) {
-            if matches!(
-                kept.stored.state,
-                HandoffState::Armed | HandoffState::Stopped
-            ) {
-                kept.move_to(HandoffState::Discarded, None);
-                discarded.push(kept.stored.clone());
-            }
-        }
-        newest_first(&mut discarded);
         Ok((row, discarded))
     }
 
     async fn choose_route(&self, lane: &Lane, route: Option<&Route>) -> Result<(), StoreError> {
-        let mut state = self.0.lock();
-        let row = state
-            .sessions
-            .get_mut(lane)
-            .ok_or_else(|| StoreError::NoSuchSession(lane.session.clone()))?;
-        row.chosen = route.cloned();
+        self.0.lock().choose(lane, route).map(drop)
+    }
+
+    async fn choose_route_undoably(
+        &self,
+        lane: &Lane,
+        route: Option<&Route>,
+        offer: &Offer,
+    ) -> Result<(), StoreError> {
+        self.0.lock().choose_undoably(lane, route, offer)
+    }
+
+    async fn action(&self, token: &str) -> Result<Option<Action>, StoreError> {
+        Ok(self.0.lock().actions.get(token).cloned())
+    }
+
+    async fn use_action(&self, token: &str, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.0.lock().use_action(token, now))
+    }
+
+    async fn earlier_conversations(&self, lane: &Lane) -> Result<Vec<ConversationRow>, StoreError> {
+        Ok(self.0.lock().earlier(lane))
+    }
+
+    async fn resume_conversation(
+        &self,
+        lane: &Lane,
+        conversation: &ConversationId,
+    ) -> Result<Option<SessionRow>, StoreError> {
+        Ok(self.0.lock().resume(lane, conversation))
+    }
+
+    async fn note_participant(
+        &self,
+        conversation: &ConversationId,
+        platform: &str,
+        sender: &str,
+    ) -> Result<(), StoreError> {
+        let one = (conversation.clone(), platform.to_owned(), sender.to_owned());
+        self.0.lock().participants.insert(one);
         Ok(())
+    }
+
+    async fn took_part(
+        &self,
+        platform: &str,
+        sender: &str,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        let state = self.0.lock();
+        let is_them =
+            |one: &&(ConversationId, String, String)| one.1 == platform && one.2 == sender;
+        let found = state.participants.iter().filter(is_them);
+        Ok(found
+            .map(|(conversation, ..)| conversation.clone())
+            .collect())
     }
 
     async fn provider_session(
@@ -175,7 +235,8 @@ impl Store for MemoryStore {
     ) -> Result<(), StoreError> {
         let mut state = self.0.lock();
         let key = (conversation.clone(), subscription.clone());
-        if state.provider_sessions.get(&key).map(|row| &row.id) != Some(id) {
+        let known = state.provider_sessions.get(&key).map(|row| &row.id) == Some(id);
+        if !known && !state.is_retired(conversation, subscription, id) {
             let row = ProviderSessionRow {
                 id: id.clone(),
                 seen: 0,
@@ -501,7 +562,9 @@ impl State {
         let history = self.history.entry(row.conversation.clone()).or_default();
         history.extend_from_slice(&close.exchanges);
         let seen = history.len() as u64;
-        if let Some((subscription, id)) = &close.session {
+        if let Some((subscription, id)) = &close.session
+            && !self.is_retired(&row.conversation, subscription, id)
+        {
             let key = (row.conversation.clone(), subscription.clone());
             let session = ProviderSessionRow {
                 id: id.clone(),
@@ -509,6 +572,7 @@ impl State {
             };
             self.provider_sessions.insert(key, session);
         }
+        self.used(&row.conversation, close.at, close.answered_by.as_ref());
         let lane = Lane {
             profile: row.profile.clone(),
             session: row.session.clone(),
@@ -518,6 +582,30 @@ impl State {
         {
             session.answered_by = Some((route.clone(), in_ms(close.at)));
         }
+    }
+
+    /// Discards what waits on the lane, but for what waits in conversations it has left before.
+    fn discard_of(&mut self, lane: &Lane) -> Vec<StoredHandoff> {
+        let waits = |kept: &Kept| {
+            let state = kept.stored.state;
+            is_of(kept, lane) && matches!(state, HandoffState::Armed | HandoffState::Stopped)
+        };
+        let waiting: Vec<HandoffId> = self
+            .handoffs
+            .values()
+            .filter(|kept| waits(kept))
+            .filter(|kept| !self.is_elsewhere(lane, &kept.stored.handoff.conversation))
+            .map(|kept| kept.stored.handoff.id.clone())
+            .collect();
+        let mut discarded = Vec::new();
+        for id in waiting {
+            if let Some(kept) = self.handoffs.get_mut(&id) {
+                kept.move_to(HandoffState::Discarded, None);
+                discarded.push(kept.stored.clone());
+            }
+        }
+        newest_first(&mut discarded);
+        discarded
     }
 
     fn listed(&self, wanted: impl Fn(&Kept) -> bool) -> Vec<StoredHandoff> {
@@ -558,6 +646,8 @@ impl State {
         });
         self.inbound
             .retain(|_, at| !older(*at, rules::KEEP_INBOUND_MS));
+        self.actions
+            .retain(|_, action| !older(action.offer.expires_at, rules::KEEP_ACTIONS_MS));
         self.turns.retain(|_, turn| {
             !turn
                 .ended_at

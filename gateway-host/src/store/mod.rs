@@ -4,11 +4,13 @@
 #[cfg(test)]
 mod contract;
 pub mod fault;
+pub mod generations;
 pub mod memory;
 mod rules;
 pub mod sqlite;
 
 use async_trait::async_trait;
+use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{Handoff, HandoffState, StoredHandoff};
 use gateway_core::ids::{
     ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SessionKey, SubscriptionId,
@@ -39,6 +41,21 @@ pub struct SessionRow {
     pub chosen: Option<Route>,
     /// The last route that answered, and when.
     pub answered_by: Option<(Route, Timestamp)>,
+}
+
+/// A conversation the lane has left and can pick up again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationRow {
+    pub conversation: ConversationId,
+    /// Counted per lane from 1; never changes.
+    pub number: u32,
+    pub started_at: Timestamp,
+    /// When its last turn ended.
+    pub used_at: Timestamp,
+    /// Exchanges in its history.
+    pub exchanges: u64,
+    /// The first request of it that is kept, verbatim; empty = none is any more.
+    pub first_request: String,
 }
 
 /// The CLI session behind a conversation on one subscription.
@@ -126,7 +143,7 @@ pub enum StoreError {
 
 /// The store. Every method is atomic; methods that change a promise are durable on return.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: generations::Generations + 'static {
     // --- inbound
     /// Remembers the id of what is answered without a turn; `false` = it was there already (answered once is enough). A
     /// message that gets a turn is remembered by [`Store::open_turn`].
@@ -143,14 +160,50 @@ pub trait Store: Send + Sync + 'static {
     // --- sessions
     /// The lane's session, opened if there is none.
     async fn session(&self, lane: &Lane, now: Timestamp) -> Result<SessionRow, StoreError>;
-    /// Opens a new conversation on the lane and discards its armed and stopped handoffs, which are returned.
+    /// Opens a new conversation on the lane and discards the armed and stopped handoffs of the one it leaves, which are
+    /// returned; those of earlier conversations stay with them. What is left can be picked up again, if anything was said.
     async fn new_conversation(
         &self,
         lane: &Lane,
         now: Timestamp,
     ) -> Result<(SessionRow, Vec<StoredHandoff>), StoreError>;
-    /// Sets or clears the choice of the lane's session, which must be open. It holds for that conversation.
+    /// The lane's other conversations in which something was said, last used first, at most 100.
+    async fn earlier_conversations(&self, lane: &Lane) -> Result<Vec<ConversationRow>, StoreError>;
+    /// Makes an earlier conversation the lane's current one, with the choice it had; the one it leaves can be picked up
+    /// again, and no handoff moves. `None` = the lane has no such conversation, nothing was changed.
+    async fn resume_conversation(
+        &self,
+        lane: &Lane,
+        conversation: &ConversationId,
+    ) -> Result<Option<SessionRow>, StoreError>;
+    /// Remembers that a person spoke in a conversation.
+    async fn note_participant(
+        &self,
+        conversation: &ConversationId,
+        platform: &str,
+        sender: &str,
+    ) -> Result<(), StoreError>;
+    /// The conversations a person spoke in.
+    async fn took_part(
+        &self,
+        platform: &str,
+        sender: &str,
+    ) -> Result<Vec<ConversationId>, StoreError>;
+    /// Sets or clears the choice of the lane's session, which must be open. It holds for that conversation. Older choices
+    /// can no longer be undone.
     async fn choose_route(&self, lane: &Lane, route: Option<&Route>) -> Result<(), StoreError>;
+    /// The same, and in the same transaction the row of the button that undoes it.
+    async fn choose_route_undoably(
+        &self,
+        lane: &Lane,
+        route: Option<&Route>,
+        offer: &Offer,
+    ) -> Result<(), StoreError>;
+    /// A button's row by its token; `None` = there is none that this version understands.
+    async fn action(&self, token: &str) -> Result<Option<Action>, StoreError>;
+    /// Does what the button does, once: in one transaction it is used and its choice undone. `false` = it was not open, or
+    /// what it would undo does not stand any more; then it is replaced, and nothing else was changed.
+    async fn use_action(&self, token: &str, now: Timestamp) -> Result<bool, StoreError>;
     async fn provider_session(
         &self,
         conversation: &ConversationId,
@@ -219,7 +272,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<bool, StoreError>;
     /// Expires armed handoffs past their time and returns them; purges handoffs that have been over for 30 days (corrupt
     /// ones for 7) since a sweep first saw them so, turns ended 30 days ago, journal and request of turns answered 3 days
-    /// ago, and message ids seen 7 days ago.
+    /// ago, and message ids seen and buttons expired 7 days ago.
     async fn sweep(&self, now: Timestamp) -> Result<Vec<StoredHandoff>, StoreError>;
 
     // --- usage

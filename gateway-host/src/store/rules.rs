@@ -15,6 +15,11 @@ pub(super) const KEEP_INBOUND_MS: i64 = 7 * DAY_MS;
 /// The journal and the request of an answered turn, in milliseconds; the history keeps the exchange itself.
 pub(super) const KEEP_ANSWERED_TEXT_MS: i64 = 3 * DAY_MS;
 
+/// Buttons after they expired, in milliseconds: so long a stale one says precisely why.
+pub(super) const KEEP_ACTIONS_MS: i64 = 7 * DAY_MS;
+/// Earlier conversations that are listed.
+pub(super) const EARLIER_MAX: u32 = 100;
+
 /// Whether a handoff may be moved by hand from one state to another. Claims are made by `open_turn` alone.
 pub(super) fn may_move(from: HandoffState, to: HandoffState) -> bool {
     use HandoffState::{Acked, Armed, Chained, Claimed, Corrupt, Discarded, Expired, Stopped};

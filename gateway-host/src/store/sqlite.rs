@@ -2,7 +2,10 @@
 //! every write a transaction that takes the write lock first, `synchronous=FULL`. What is acknowledged survives power
 //! loss. A file we cannot read is reported with the way out, never overwritten or deleted.
 
+mod actions;
+mod conversations;
 mod fault;
+mod generations;
 mod handoffs;
 mod open;
 mod operators;
@@ -15,6 +18,7 @@ mod usage;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use gateway_core::action::{Action, Offer};
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
     ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
@@ -29,7 +33,10 @@ use providers::Exchange;
 use sqlx::{Sqlite, SqlitePool, Transaction};
 
 use self::fault::{Doing, Fault};
-use super::{Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError, TurnClose};
+use super::{
+    ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
+    TurnClose,
+};
 
 type Tx = Transaction<'static, Sqlite>;
 
@@ -106,6 +113,58 @@ impl Store for SqliteStore {
 
     async fn choose_route(&self, lane: &Lane, route: Option<&Route>) -> Result<(), StoreError> {
         let done = sessions::choose_route(self, lane, route).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn earlier_conversations(&self, lane: &Lane) -> Result<Vec<ConversationRow>, StoreError> {
+        let done = conversations::earlier(self, lane).await;
+        done.map_err(self.on_read())
+    }
+
+    async fn resume_conversation(
+        &self,
+        lane: &Lane,
+        conversation: &ConversationId,
+    ) -> Result<Option<SessionRow>, StoreError> {
+        let done = conversations::resume(self, lane, conversation).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn note_participant(
+        &self,
+        conversation: &ConversationId,
+        platform: &str,
+        sender: &str,
+    ) -> Result<(), StoreError> {
+        let done = conversations::note_participant(self, conversation, platform, sender).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn took_part(
+        &self,
+        platform: &str,
+        sender: &str,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        let done = conversations::took_part(self, platform, sender).await;
+        done.map_err(self.on_read())
+    }
+
+    async fn choose_route_undoably(
+        &self,
+        lane: &Lane,
+        route: Option<&Route>,
+        offer: &Offer,
+    ) -> Result<(), StoreError> {
+        let done = actions::choose_undoably(self, lane, route, offer).await;
+        done.map_err(self.on_write())
+    }
+
+    async fn action(&self, token: &str) -> Result<Option<Action>, StoreError> {
+        actions::one(self, token).await.map_err(self.on_read())
+    }
+
+    async fn use_action(&self, token: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let done = actions::use_once(self, token, now).await;
         done.map_err(self.on_write())
     }
 

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use gateway_core::handoff::{HandoffState, StoredHandoff};
-use gateway_core::ids::{HandoffId, TurnId};
+use gateway_core::ids::{ConversationId, HandoffId, TurnId};
 use gateway_core::journal::TurnRow;
+use gateway_core::message::{Inbound, Origin};
 use gateway_core::route::{Chain, Route};
 use gateway_core::walk::{Walk, usable};
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use tracing::warn;
 
 use super::journal::Journal;
 use super::pace::Pace;
+use super::rotation::Rotation;
 use super::{Request, Turn, TurnStop, recovery};
 use crate::config::ProfileSettings;
 use crate::cooling::Aside;
@@ -57,10 +59,13 @@ pub async fn open(
         .map(|(paid_for, aside)| *paid_for && *aside == Aside::No)
         .collect();
     let sheet = effects.sheets.of(&lane.profile, &chain, &usable, &evidence);
-    let (history, history_len) = effects
-        .store
-        .history(&session.conversation, HISTORY_EXCHANGES)
-        .await?;
+    let (history, ()) = tokio::join!(
+        effects
+            .store
+            .history(&session.conversation, HISTORY_EXCHANGES),
+        note_participant(&request.inbound, &session.conversation, effects),
+    );
+    let (history, history_len) = history?;
     for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
@@ -121,6 +126,8 @@ pub async fn open(
             failure: None,
             remarks: Vec::new(),
             session: None,
+            rotation: Rotation::default(),
+            ask: request.ask.clone(),
         };
         let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));
@@ -154,16 +161,20 @@ pub fn chain_of(
     chain
 }
 
-/// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
-pub fn session_title(conversation: &gateway_core::ids::ConversationId) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
-    let hex: String = digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("baton-{hex}")
+/// Remembers who speaks in a conversation: what is left in it is theirs to see and drop. A turn goes on without: operators
+/// still can.
+pub async fn note_participant(inbound: &Inbound, conversation: &ConversationId, effects: &Effects) {
+    if inbound.origin != Origin::Human {
+        return;
+    }
+    let (platform, sender) = (&inbound.target.platform, &inbound.sender.id);
+    let noted = effects
+        .store
+        .note_participant(conversation, platform, sender)
+        .await;
+    if let Err(fault) = noted {
+        warn!(%fault, "who takes part in a conversation was not noted");
+    }
 }
 
 fn turn_id(request: &Request) -> TurnId {

@@ -69,6 +69,11 @@ impl Platform for Console {
         }
     }
 
+    /// A line that was printed cannot be pressed.
+    fn has_buttons(&self) -> bool {
+        false
+    }
+
     async fn deliver(
         &self,
         _to: &ReplyTarget,

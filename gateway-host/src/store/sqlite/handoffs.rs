@@ -215,11 +215,15 @@ async fn end_all(
     Ok(ended)
 }
 
-/// Discards what waits on the lane, and returns it.
+/// Discards what waits on the lane and returns it. What waits in a conversation the lane has left before stays there.
 pub(super) async fn discard_of(tx: &mut Tx, lane: &Lane) -> Result<Vec<StoredHandoff>, Fault> {
     let rows = sqlx::query(
         "select * from handoffs where profile = $1 and session = $2 \
-         and state in ('armed', 'stopped') order by created_at desc, id desc",
+         and state in ('armed', 'stopped') and not exists \
+         (select 1 from conversations c where c.conversation = handoffs.conversation \
+         and c.profile = $1 and c.session = $2 and not exists \
+         (select 1 from sessions s where s.conversation = c.conversation)) \
+         order by created_at desc, id desc",
     )
     .bind(lane.profile.as_str())
     .bind(lane.session.as_str())
@@ -265,6 +269,10 @@ const PURGE: &[(&str, i64)] = &[
     (
         "delete from inbound where seen_at < $1",
         rules::KEEP_INBOUND_MS,
+    ),
+    (
+        "delete from actions where expires_at < $1",
+        rules::KEEP_ACTIONS_MS,
     ),
     (
         "delete from turns where ended_at < $1 and status <> 'open'",

@@ -17,7 +17,7 @@ use super::SqliteStore;
 use super::fault::{Kind, kind_of, way_out};
 
 /// The schema, step by step. A step that was released is never edited: a new one is added.
-const STEPS: &[(i64, &str, &str)] = &[
+pub(super) const STEPS: &[Step] = &[
     (1, "first", include_str!("../migrations/0001_first.sql")),
     (
         2,
@@ -25,11 +25,24 @@ const STEPS: &[(i64, &str, &str)] = &[
         include_str!("../migrations/0002_registry.sql"),
     ),
     (
+        3,
+        "conversations",
+        include_str!("../migrations/0003_conversations.sql"),
+    ),
+    (
         4,
         "operators",
         include_str!("../migrations/0004_operators.sql"),
     ),
+    (
+        5,
+        "generations",
+        include_str!("../migrations/0005_generations.sql"),
+    ),
 ];
+
+/// Version, name, statements.
+pub(super) type Step = (i64, &'static str, &'static str);
 
 /// How long a write waits for another process's transaction; ours take milliseconds.
 const BUSY: Duration = Duration::from_secs(10);
@@ -60,7 +73,7 @@ pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
         )
         .await
         .map_err(|error| database_error(path, &error))?;
-    let migrated = migrator().run(&writer).await;
+    let migrated = migrator(STEPS).run(&writer).await;
     drop(lock);
     migrated.map_err(|error| migrate_error(path, error))?;
     let readers = SqlitePoolOptions::new()
@@ -75,7 +88,7 @@ pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     })
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
+pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
@@ -84,8 +97,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-fn migrator() -> Migrator {
-    let steps = STEPS.iter().map(|(version, name, sql)| {
+pub(super) fn migrator(steps: &[Step]) -> Migrator {
+    let steps = steps.iter().map(|(version, name, sql)| {
         Migration::new(
             *version,
             (*name).into(),

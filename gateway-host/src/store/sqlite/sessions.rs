@@ -1,5 +1,6 @@
 //! Inbound ids, lanes, the CLI sessions behind them, and the history of a conversation.
 
+use gateway_core::action::ActionKind;
 use gateway_core::handoff::StoredHandoff;
 use gateway_core::ids::{ConversationId, InboundId, ProviderSessionId, SubscriptionId};
 use gateway_core::route::Route;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use super::super::rules::from_ms;
 use super::super::{Lane, ProviderSessionRow, SessionRow, StoreError, TurnClose};
 use super::fault::Fault;
-use super::{SqliteStore, Tx, handoffs};
+use super::{SqliteStore, Tx, actions, conversations, handoffs};
 
 pub(super) async fn first_sight(
     store: &SqliteStore,
@@ -81,7 +82,7 @@ pub(super) async fn session(
     row.ok_or_else(|| StoreError::NoSuchSession(lane.session.clone()).into())
 }
 
-async fn find(
+pub(super) async fn find(
     connection: impl SqliteExecutor<'_>,
     lane: &Lane,
 ) -> Result<Option<SessionRow>, Fault> {
@@ -114,6 +115,10 @@ pub(super) async fn new_conversation(
     now: Timestamp,
 ) -> Result<(SessionRow, Vec<StoredHandoff>), Fault> {
     let mut tx = store.begin().await?;
+    let discarded = handoffs::discard_of(&mut tx, lane).await?;
+    if let Some(left) = find(&mut *tx, lane).await? {
+        conversations::leave(&mut tx, &left).await?;
+    }
     sqlx::query(
         "insert into sessions (profile, session, conversation, started_at) values ($1, $2, $3, $4) \
          on conflict (profile, session) do update set conversation = excluded.conversation, \
@@ -125,7 +130,6 @@ pub(super) async fn new_conversation(
     .bind(now.as_millisecond())
     .execute(&mut *tx)
     .await?;
-    let discarded = handoffs::discard_of(&mut tx, lane).await?;
     let row = find(&mut *tx, lane).await?;
     tx.commit().await?;
     match row {
@@ -140,13 +144,24 @@ pub(super) async fn choose_route(
     route: Option<&Route>,
 ) -> Result<(), Fault> {
     let mut tx = store.begin().await?;
+    set_choice(&mut tx, lane, route).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Sets the choice; what older buttons would have undone stands no longer.
+pub(super) async fn set_choice(
+    tx: &mut Tx,
+    lane: &Lane,
+    route: Option<&Route>,
+) -> Result<(), Fault> {
     let done = sqlx::query("update sessions set chosen = $1 where profile = $2 and session = $3")
         .bind(route.map(Route::to_string))
         .bind(lane.profile.as_str())
         .bind(lane.session.as_str())
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
-    tx.commit().await?;
+    actions::replace(tx, lane, ActionKind::UndoModel).await?;
     match done.rows_affected() {
         0 => Err(StoreError::NoSuchSession(lane.session.clone()).into()),
         _ => Ok(()),
@@ -179,7 +194,9 @@ pub(super) async fn note_provider_session(
 ) -> Result<(), Fault> {
     let mut tx = store.begin().await?;
     sqlx::query(
-        "insert into provider_sessions (conversation, subscription, id, seen) values ($1, $2, $3, 0) \
+        "insert into provider_sessions (conversation, subscription, id, seen) select $1, $2, $3, 0 \
+         where not exists (select 1 from retired_sessions \
+         where conversation = $1 and subscription = $2 and session = $3) \
          on conflict (conversation, subscription) do update set id = excluded.id, seen = 0 \
          where provider_sessions.id <> excluded.id",
     )
@@ -251,8 +268,9 @@ pub(super) async fn remember(
     if let Some((subscription, id)) = &close.session {
         sqlx::query(
             "insert into provider_sessions (conversation, subscription, id, seen) \
-             values ($1, $2, $3, $4) on conflict (conversation, subscription) \
-             do update set id = excluded.id, seen = excluded.seen",
+             select $1, $2, $3, $4 where not exists (select 1 from retired_sessions \
+             where conversation = $1 and subscription = $2 and session = $3) \
+             on conflict (conversation, subscription) do update set id = excluded.id, seen = excluded.seen",
         )
         .bind(conversation.as_str())
         .bind(subscription.key())
@@ -261,6 +279,7 @@ pub(super) async fn remember(
         .execute(&mut **tx)
         .await?;
     }
+    conversations::used(tx, conversation, close.at, close.answered_by.as_ref()).await?;
     if let Some(route) = &close.answered_by {
         sqlx::query(
             "update sessions set answered_by = $1, answered_at = $2 \

@@ -295,3 +295,56 @@ async fn a_damaged_journal_entry_costs_only_itself() {
         .unwrap();
     assert_eq!(store.journal(&id).await.unwrap(), [stopped(1), stopped(3)]);
 }
+
+#[tokio::test]
+async fn conversations_left_before_there_was_a_list_are_in_it() {
+    use sqlx::sqlite::SqlitePoolOptions;
+
+    let (_dir, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::File::create(&path).unwrap();
+    let old = SqlitePoolOptions::new()
+        .max_connections(1)
+        .connect_with(super::open::options(&path))
+        .await
+        .unwrap();
+    let steps = super::open::STEPS.get(..2).unwrap();
+    super::open::migrator(steps).run(&old).await.unwrap();
+    let rows = "insert into turns (turn, profile, session, conversation, inbound, origin, platform, \
+        address, request, started_at, owner, carries, status, ended_at) values \
+        ('t1', 'default', 'lane', 'c1', '', 'human', 'console', '', 'one', 1000, '', '[]', 'answered', 2000), \
+        ('t2', 'default', 'lane', 'c1', '', 'human', 'console', '', 'two', 3000, '', '[]', 'cut', 4000), \
+        ('t3', 'default', 'lane', 'c2', '', 'human', 'console', '', 'three', 2500, '', '[]', 'open', null), \
+        ('t4', 'default', 'lane', 'now', '', 'human', 'console', '', 'four', 9000, '', '[]', 'open', null), \
+        ('t5', 'default', 'other', 'c3', '', 'human', 'console', '', 'five', 1000, '', '[]', 'open', null)";
+    sqlx::query(rows).execute(&old).await.unwrap();
+    let current = "insert into sessions (profile, session, conversation, started_at) \
+        values ('default', 'lane', 'now', 9000)";
+    sqlx::query(current).execute(&old).await.unwrap();
+    old.close().await;
+
+    let store = SqliteStore::open(&path).await.unwrap();
+    let of = |session: &str| super::super::Lane {
+        profile: "default".into(),
+        session: session.into(),
+    };
+    let found = store.earlier_conversations(&of("lane")).await.unwrap();
+    let short: Vec<_> = found
+        .iter()
+        .map(|row| {
+            let at = (row.started_at.as_second(), row.used_at.as_second());
+            (
+                row.number,
+                row.conversation.as_str(),
+                at,
+                row.first_request.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        short,
+        [(1, "c1", (1, 4), "one"), (2, "c2", (2, 2), "three")]
+    );
+    let other = store.earlier_conversations(&of("other")).await.unwrap();
+    assert_eq!(other.len(), 1);
+}
