@@ -31,5 +31,7 @@ mod real_claude;
 mod registry;
 mod restart;
 mod rotation;
+mod run;
+mod served;
 mod soak;
 mod trouble;

@@ -2,6 +2,7 @@
 //! recording chat surface and a clock that is moved by hand.
 
 pub mod gateway;
+pub mod served;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
