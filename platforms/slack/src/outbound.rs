@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use platforms::escape::is_blank;
 use platforms::split::{Unit, shorten};
 use platforms::wire::{Body, Button, MessageId, OutFile, Place, Wire, WireError};
 use serde::Deserialize;
@@ -203,7 +204,7 @@ impl Slack {
         let complete = complete.with_title(file.name.clone());
         let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![complete])
             .with_channel_id(SlackChannelId(place.channel.clone()))
-            .with_initial_comment(text.to_owned())
+            .opt_initial_comment((!is_blank(text)).then(|| text.to_owned()))
             .opt_thread_ts(place.thread.clone().map(SlackTs));
         let done: Result<Done, WireError> = self
             .api()

@@ -26,8 +26,8 @@ pub(super) enum Ending {
     Crowded,
     /// `link_disabled`.
     SwitchedOff,
-    /// It was open.
-    Broke { why: String, heard_hello: bool },
+    /// It was open; why it is no more.
+    Broke(String),
     /// It never was; `after` = the pause Slack asks for.
     NotOpened { why: String, after: Duration },
 }
@@ -123,8 +123,7 @@ impl Link {
                 if was_heard {
                     self.pulse.broke();
                 }
-                let heard_hello = self.heard_hello;
-                self.tell(Ending::Broke { why, heard_hello });
+                self.tell(Ending::Broke(why));
             }
             After::Broke(_) => {} // Slack ends the socket it asked to leave
             After::GoOn | After::Leave => {
