@@ -19,6 +19,8 @@ mod body;
 mod check;
 mod event;
 mod fetch;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 mod gateway;
 mod inbound;
 mod listen;
