@@ -96,15 +96,13 @@ async fn submit(
         text,
         queued: None,
         permissions,
+        ask: None,
     };
-    let Err(mut request) = sessions.start_if_idle(request, effects) else {
-        return Ok(());
-    };
-    request.queued = match write_down(&request, &lane, effects).await {
+    let admitted = match admit(request, &lane, sessions, effects).await {
         Err(StoreError::SeenBefore(_)) => return Ok(()), // another gateway of this root was faster
-        row => Some(row?),
+        admitted => admitted?,
     };
-    if let Submitted::Queued(ahead) = sessions.submit(*request, effects) {
+    if let Submitted::Queued(ahead) = admitted {
         let say = match ahead {
             1 => "Queued: it runs when the running turn has ended.".to_owned(),
             _ => format!("Queued behind {ahead} others."),
@@ -112,6 +110,20 @@ async fn submit(
         delivery::reply(effects, &target, &say, Audience::Asker).await;
     }
     Ok(())
+}
+
+/// Starts the request, or writes it down behind the running turn of its lane.
+pub async fn admit(
+    request: Request,
+    lane: &Lane,
+    sessions: &Arc<Sessions>,
+    effects: &Arc<Effects>,
+) -> Result<Submitted, StoreError> {
+    let Err(mut request) = sessions.start_if_idle(request, effects) else {
+        return Ok(Submitted::Started);
+    };
+    request.queued = Some(write_down(&request, lane, effects).await?);
+    Ok(sessions.submit(*request, effects))
 }
 
 /// A message that has to wait is on disk before it is acknowledged.

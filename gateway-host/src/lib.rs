@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod demo;
 pub mod effects;
 pub mod handoffs;
+pub mod http;
 pub mod instance;
 pub mod intake;
 pub mod logging;

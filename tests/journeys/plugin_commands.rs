@@ -18,6 +18,7 @@ async fn world(mode: &str) -> World {
         sha256: None,
     };
     let usage = PluginUse {
+        order: 0,
         enabled: true,
         required: false,
         budget_ms: BTreeMap::from([("on_command".to_owned(), 500)]),

@@ -114,6 +114,24 @@ pub(super) fn has_answer_text<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> b
     get("delta").or(choice).is_some_and(delta)
 }
 
+/// Whether an answer came to its end without a word and without a token: an empty success.
+pub(super) fn is_hollow<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> bool {
+    let is = |key: &str, wanted: &str| get(key).and_then(Value::as_str) == Some(wanted);
+    let bare = |key: &str| {
+        get(key)
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+    };
+    let unspent = || {
+        let tokens = get("usage").and_then(|usage| usage.get("output_tokens")?.as_f64());
+        tokens == Some(0.0)
+    };
+    let ended = || get("stop_reason").is_some_and(|reason| !reason.is_null());
+    is("object", "chat.completion") && bare("choices")
+        || is("type", "message") && bare("content") && ended() && unspent()
+        || is("type", "result") && is("result", "") && unspent()
+}
+
 /// An HTTP status that says "failed", as a number or as text.
 pub(super) fn status_number(value: &Value) -> Option<u16> {
     let number = match value {
@@ -124,6 +142,26 @@ pub(super) fn status_number(value: &Value) -> Option<u16> {
     u16::try_from(number)
         .ok()
         .filter(|status| (400..600).contains(status))
+}
+
+/// The status whose standard words (RFC 9110) stand where a typed name would: they say no more than the number.
+pub(super) fn reason_phrase(text: &str) -> Option<u16> {
+    Some(match text {
+        "Bad Request" => 400,
+        "Unauthorized" => 401,
+        "Payment Required" => 402,
+        "Forbidden" => 403,
+        "Not Found" => 404,
+        "Request Timeout" => 408,
+        "Payload Too Large" | "Content Too Large" => 413,
+        "Unprocessable Entity" | "Unprocessable Content" => 422,
+        "Too Many Requests" => 429,
+        "Internal Server Error" => 500,
+        "Bad Gateway" => 502,
+        "Service Unavailable" => 503,
+        "Gateway Timeout" => 504,
+        _ => return None,
+    })
 }
 
 /// Why an answer that came with a success status is none: Google's `promptFeedback.blockReason` and `finishReason`, the
@@ -141,6 +179,7 @@ pub(super) fn no_answer<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> Option<
         "prohibited_content",
         "spii",
         "content_filter",
+        "malformed_function_call",
         "network_error",
         "network-error",
         "error",

@@ -61,8 +61,12 @@ pub(crate) enum Command {
     Usage(UsageArgs),
     /// Replay one decision (not yet)
     Why(Anything),
-    /// Print the Slack manifest (not yet)
-    SlackManifest(Anything),
+    /// Print the manifest of the Slack app, to make it from
+    SlackManifest {
+        /// The profile whose command prefix it has; not needed while they agree
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
     /// Show which slash commands are registered where, and what a platform's cap demoted
     Commands {
         /// Only this profile's; every profile unless named

@@ -16,6 +16,7 @@ mod init;
 mod not_yet;
 mod outcome;
 mod plugin;
+mod slack_manifest;
 mod usage;
 
 use std::ffi::OsString;
@@ -84,7 +85,9 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Run(_) => not_yet::answer("run"),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why(_) => not_yet::answer("why"),
-        Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
+        Command::SlackManifest { profile } => {
+            slack_manifest::run(profile.as_deref(), &surroundings, &mut answer)
+        }
         Command::Commands { profile } => {
             commands::run(profile.as_deref(), &surroundings, &mut answer)
         }

@@ -13,11 +13,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "Routing",
         "inside `baton chat`, /status says what serves the conversation and why",
     ),
-    (
-        "slack-manifest",
-        "Discord and Slack",
-        "talk in the terminal with `baton chat`",
-    ),
 ];
 
 /// Refuses the command by name, with what brings it and what does until then.

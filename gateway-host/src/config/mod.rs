@@ -284,6 +284,8 @@ pub struct PluginFile {
 /// `[profiles.P.plugins] NAME = { … }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginUse {
+    /// Where it stands among the profile's plugins, as the files have them; what they do not name stands first.
+    pub order: usize,
     pub enabled: bool,
     pub required: bool,
     /// Budget per hook in milliseconds, where it differs from the default.

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
+use gateway_core::bridge::digest::Digest;
+use gateway_core::bridge::rotation::Swap;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SessionKey, SubscriptionId,
+    TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
@@ -19,6 +22,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
 
+use super::generations::{Generations, RetiredSession, Retirement, Told};
 use super::{
     ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
     TurnClose,
@@ -66,6 +70,13 @@ pub enum Method {
     PairOperator,
     PairedOperators,
     UnpairOperators,
+    RetireSession,
+    ForgetSession,
+    Generation,
+    RetiredSessions,
+    Told,
+    Tell,
+    Landmark,
 }
 
 /// Every method that writes: what a full disk takes away.
@@ -91,6 +102,9 @@ pub const WRITES: &[Method] = &[
     Method::PutProbeState,
     Method::PairOperator,
     Method::UnpairOperators,
+    Method::RetireSession,
+    Method::ForgetSession,
+    Method::Tell,
 ];
 
 /// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
@@ -128,9 +142,9 @@ impl FaultyStore {
 
 /// Writes out the trait: each method asks whether it fails, then goes to the store behind.
 macro_rules! forward {
-    ($($method:ident: $name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => {
+    ($store:ident { $($method:ident: $name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)* }) => {
         #[async_trait]
-        impl Store for FaultyStore {
+        impl $store for FaultyStore {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$out, StoreError> {
                 self.check(Method::$method)?;
                 self.inner.$name($($arg),*).await
@@ -139,7 +153,7 @@ macro_rules! forward {
     };
 }
 
-forward! {
+forward! { Store {
     FirstSight: first_sight(platform: &str, id: &InboundId, now: Timestamp) -> bool;
     WasSeen: was_seen(platform: &str, id: &InboundId) -> bool;
     Session: session(lane: &Lane, now: Timestamp) -> SessionRow;
@@ -179,7 +193,17 @@ forward! {
     PairOperator: pair_operator(operator: &PairedOperator) -> ();
     PairedOperators: paired_operators() -> Vec<PairedOperator>;
     UnpairOperators: unpair_operators(profile: &ProfileId, platform: &str) -> u64;
-}
+} }
+
+forward! { Generations {
+    RetireSession: retire_session(wish: &Retirement) -> Swap;
+    ForgetSession: forget_session(conversation: &ConversationId, subscription: &SubscriptionId, session: &ProviderSessionId) -> ();
+    Generation: generation(base: &str, subscription: &SubscriptionId) -> u32;
+    RetiredSessions: retired_sessions(base: &str) -> Vec<RetiredSession>;
+    Told: told(lane: &Lane) -> Option<Told>;
+    Tell: tell(lane: &Lane, told: &Told, landmarks: &[Digest]) -> ();
+    Landmark: landmark(profile: &ProfileId, landmarks: &[Digest]) -> Option<SessionKey>;
+} }
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use tracing::warn;
 
 use super::journal::Journal;
 use super::pace::Pace;
+use super::rotation::Rotation;
 use super::{Request, Turn, TurnStop, recovery};
 use crate::config::ProfileSettings;
 use crate::cooling::Aside;
@@ -125,6 +126,8 @@ pub async fn open(
             failure: None,
             remarks: Vec::new(),
             session: None,
+            rotation: Rotation::default(),
+            ask: request.ask.clone(),
         };
         let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));
@@ -172,18 +175,6 @@ pub async fn note_participant(inbound: &Inbound, conversation: &ConversationId, 
     if let Err(fault) = noted {
         warn!(%fault, "who takes part in a conversation was not noted");
     }
-}
-
-/// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
-pub fn session_title(conversation: &ConversationId) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
-    let hex: String = digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("baton-{hex}")
 }
 
 fn turn_id(request: &Request) -> TurnId {

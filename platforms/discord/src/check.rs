@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use crate::Core;
 use crate::event::{Channel, Gone, User};
+use crate::finding::{bad_token, fatal, warning};
 use crate::gateway::MESSAGE_CONTENT_HINT;
 use crate::inbound::Me;
-use crate::listen::{bad_token, fatal};
 use crate::permission::{self, Overwrite, Role, Standing};
 use crate::refusal::Trouble;
 use crate::settings::snowflake;
@@ -298,12 +298,4 @@ fn not_looked_at(which: &str, trouble: &Trouble) -> Finding {
         format!("The {which} could not be looked at: {trouble}."),
         String::new(),
     )
-}
-
-fn warning(what: String, hint: String) -> Finding {
-    Finding {
-        severity: Severity::Warning,
-        what,
-        hint,
-    }
 }

@@ -8,10 +8,11 @@
 //! What always holds:
 //! - Nothing that can hold a text is sent without `allowed_mentions: {parse: []}` ([`body`]).
 //! - One call of the wire is one request, tried once ([`rest`]).
-//! - Commands and presses are acknowledged before anything else is done with them ([`listen`]).
+//! - Commands and presses are acknowledged before anything else is done with them ([`acknowledge`]).
 //! - What was meant for one person never appears where others read ([`reply`]).
 //! - Nothing is dialled but what the settings name, or Discord ([`settings`], [`gateway`]).
 
+mod acknowledge;
 mod address;
 mod asked;
 mod back_fill;
@@ -19,11 +20,13 @@ mod body;
 mod check;
 mod event;
 mod fetch;
+mod finding;
 #[cfg(feature = "foreign")]
 pub mod foreign;
 mod gateway;
 mod inbound;
 mod listen;
+mod look_up;
 mod outbound;
 mod permission;
 mod pulse;

@@ -8,33 +8,26 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::message::Audience;
-use platforms::adapter::{Finding, Heard, Severity};
+use platforms::adapter::{Finding, Heard};
 use secrecy::ExposeSecret;
-use serde::Deserialize;
 use serenity::http::{LightMethod, Request, Route};
 use serenity::model::id;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::Core;
+use crate::acknowledge::acknowledge;
 use crate::back_fill::back_fill;
-use crate::body;
 use crate::event::{Channel, Event, GuildCreate, Interaction, Message};
+use crate::finding::fatal;
 use crate::gateway::{self, Addresses, Identity};
 use crate::inbound::{self, Me};
-use crate::refusal::Trouble;
+use crate::look_up::gateway_address;
 use crate::rooms::{Missed, Room};
 use crate::settings::{self, snowflake};
-
-/// Discord waits 3 s for an acknowledgement; what is left of that when the event has arrived, with room to spare.
-const ACK_WITHIN: Duration = Duration::from_millis(2_700);
-
-/// One try of an acknowledgement.
-const ACK_TRY: Duration = Duration::from_millis(1_200);
 
 /// What messages that wait to be handed on get when listening ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -104,65 +97,6 @@ pub(crate) async fn listen(
     // What the host does not take any more is lost with it.
     let _ = timeout(LAST_WORDS, rest).await;
     end
-}
-
-#[derive(Deserialize)]
-struct GatewayBot {
-    url: String,
-    #[serde(default)]
-    shards: Option<u64>,
-}
-
-/// Where the gateway is. Looked up by ourselves, and never guessed: with a server of the settings' own a failed look-up is
-/// final, with Discord it is tried again until it succeeds.
-async fn gateway_address(core: &Core) -> Result<String, Finding> {
-    if let Some(url) = &core.settings.gateway_url {
-        return Ok(url.clone());
-    }
-    let mut pause = Duration::from_secs(1);
-    loop {
-        let request = Request::new(Route::GatewayBot, LightMethod::Get);
-        let why = match core.rest.ask::<GatewayBot>(request).await {
-            Ok(answer) => {
-                if answer.shards.is_some_and(|shards| shards > 1) {
-                    warn!("Discord asks for several connections; the bot is in very many servers");
-                }
-                let usable = settings::gateway(&answer.url, &core.settings);
-                return usable.map(|_| answer.url).map_err(|error| {
-                    fatal(
-                        &error.to_string(),
-                        "Set gateway_url, or an api_base whose gateway is in reach.",
-                    )
-                });
-            }
-            Err(Trouble::Refused(refusal)) if refusal.status == 401 => return Err(bad_token()),
-            Err(trouble) => trouble,
-        };
-        if core.settings.has_own_base() {
-            return Err(fatal(
-                &format!("The gateway could not be looked up: {why}."),
-                "Check api_base, or set gateway_url.",
-            ));
-        }
-        warn!(%why, "the address of Discord's gateway could not be looked up");
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(60));
-    }
-}
-
-pub(crate) fn fatal(what: &str, hint: &str) -> Finding {
-    Finding {
-        severity: Severity::Fatal,
-        what: what.to_owned(),
-        hint: hint.to_owned(),
-    }
-}
-
-pub(crate) fn bad_token() -> Finding {
-    fatal(
-        "Discord does not know the token.",
-        "Reset it on the Bot page of the application in the developer portal and put the new one where token_env or token_file points.",
-    )
 }
 
 /// Hears every event once, in order, and never waits.
@@ -280,81 +214,6 @@ impl Ears {
     fn job(&self, job: Job) {
         // It ends only with the listening itself.
         let _ = self.jobs.send(job);
-    }
-}
-
-/// Acknowledges a command or a press and hands it on; one that cannot be acknowledged any more is lost, and counted.
-async fn acknowledge(core: Arc<Core>, me: Me, asked: Box<Interaction>, heard: mpsc::Sender<Heard>) {
-    let began = Instant::now();
-    let parent = snowflake(&asked.channel_id)
-        .and_then(|channel| core.rooms.lock().room(channel)?.parent.clone());
-    let prefix = &core.settings.command_prefix;
-    let Some(told) = inbound::interaction(&asked, &me, parent.as_deref(), prefix) else {
-        return; // an autocompletion, a form: nothing of ours asks for those
-    };
-    let private = match asked.kind {
-        Interaction::COMMAND => {
-            let name = asked.data.as_ref().map_or("", |data| &data.name);
-            let name = inbound::command_name(name, prefix);
-            Some(core.audience(name) == Audience::Asker)
-        }
-        _ => None,
-    };
-    match first_answer(&core, &asked, private).await {
-        Ok(true) => {}
-        Ok(false) => return,
-        Err(trouble) => {
-            core.pulse.gap();
-            warn!(id = %asked.id, %trouble, "a command or press could not be acknowledged and is lost");
-            return;
-        }
-    }
-    if let Some(id) = snowflake(&asked.id) {
-        let token = asked.token.clone();
-        core.asked.lock().note(id, token, private, began);
-    }
-    // The host has gone; nothing can be done with it.
-    let _ = heard.send(told).await;
-}
-
-/// Whether it is ours to answer now; `false` = somebody else has.
-async fn first_answer(
-    core: &Core,
-    asked: &Interaction,
-    private: Option<bool>,
-) -> Result<bool, Trouble> {
-    let until = Instant::now() + ACK_WITHIN;
-    let shown = private.map_or_else(body::deferred_update, body::deferred_answer);
-    let Some(id) = snowflake(&asked.id) else {
-        return Ok(false);
-    };
-    let route = Route::InteractionResponse {
-        interaction_id: id::InteractionId::new(id),
-        token: &asked.token,
-    };
-    let request = body::request(route, LightMethod::Post, &shown, None);
-    let mut tried_before = false;
-    loop {
-        let tried = timeout(ACK_TRY, core.rest.once(request.clone())).await;
-        let trouble = match tried {
-            Ok(Ok(_)) => return Ok(true),
-            // Already acknowledged: by a try of ours whose answer was lost, or by another program with this token.
-            Ok(Err(Trouble::Refused(refusal))) if refusal.code == 40_060 => {
-                return Ok(tried_before);
-            }
-            Ok(Err(Trouble::Refused(refusal))) => return Err(Trouble::Refused(refusal)),
-            Ok(Err(trouble)) => trouble,
-            Err(_) => Trouble::Uncertain("no answer in time".to_owned()),
-        };
-        tried_before |= matches!(trouble, Trouble::Uncertain(_));
-        let wait = match &trouble {
-            Trouble::Limited { after, .. } => after.unwrap_or(ACK_WITHIN),
-            _ => Duration::from_millis(100),
-        };
-        if Instant::now() + wait >= until {
-            return Err(trouble);
-        }
-        sleep(wait).await;
     }
 }
 

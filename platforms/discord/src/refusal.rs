@@ -83,7 +83,10 @@ struct Body {
 /// Reads an answer that is no success.
 pub(crate) fn read(status: u16, headers: &Headers<'_>, body: &[u8]) -> Trouble {
     let parsed = serde_json::from_slice::<Body>(body).ok();
+    // Edits of old messages and slow mode are refused with a 429 too, which no pause of the channel would help.
+    let own_rule = |body: &Body| matches!(body.code, Some(20_016 | 30_046));
     match status {
+        429 if parsed.as_ref().is_some_and(own_rule) => Trouble::Refused(refusal(status, parsed)),
         429 => limited(headers, parsed.as_ref()),
         // 503: the front door has nobody to hand the request to (its page: "there was not a gateway available").
         502 | 503 => Trouble::NotDelivered(format!("Discord answered {status}")),
@@ -224,7 +227,14 @@ mod tests {
             matches!(of(400, &other), WireError::Refused(why) if why.contains("components.0: X"))
         );
         assert_eq!(code(404, 10_008), WireError::MessageGone);
-        assert_eq!(code(400, 30_046), WireError::EditTooOld);
+        assert_eq!(code(429, 30_046), WireError::EditTooOld);
+        assert!(matches!(
+            code(429, 20_016),
+            WireError::RateLimited {
+                after: None,
+                scope: Scope::Channel
+            }
+        ));
         for gone in [10_003, 50_001, 50_013, 50_083] {
             assert!(matches!(code(403, gone), WireError::PlaceGone(_)), "{gone}");
         }

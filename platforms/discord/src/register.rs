@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::Core;
 use crate::body;
 use crate::event::Gone;
-use crate::listen::fatal;
+use crate::finding::fatal;
 use crate::refusal::Trouble;
 use crate::settings::{CommandScope, snowflake};
 

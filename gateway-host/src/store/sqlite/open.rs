@@ -34,6 +34,11 @@ pub(super) const STEPS: &[Step] = &[
         "operators",
         include_str!("../migrations/0004_operators.sql"),
     ),
+    (
+        5,
+        "generations",
+        include_str!("../migrations/0005_generations.sql"),
+    ),
 ];
 
 /// Version, name, statements.

@@ -6,6 +6,12 @@
     reason = "a test executable: helpers outside test functions are test code too"
 )]
 
+mod answers;
 mod bot;
+mod checks;
+mod commands;
 mod conversation;
 mod faults;
+mod messages;
+mod production;
+mod real_simcord;
