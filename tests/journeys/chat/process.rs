@@ -3,7 +3,6 @@
 
 use jiff::{SignedDuration, Timestamp};
 use providers::loopback::{Loopback, Step, Wire};
-use support::World;
 use support::chat::process::Home;
 use support::chat::stage::publish_spent;
 use support::chat::{ChatUnderTest, DiscordRoom, SlackRoom, Spot, Who, until_public};
@@ -53,9 +52,8 @@ async fn one_process_serves_both_platforms_until_sigterm() {
     for _ in 0..SUBSCRIPTIONS {
         upstreams.push(Loopback::start(Wire::Anthropic).await.expect("a port"));
     }
-    let nothing = World::builder();
-    let discord = DiscordRoom::furnished(&nothing).await;
-    let slack = SlackRoom::furnished(&nothing).await;
+    let discord = DiscordRoom::furnished(&[]).await;
+    let slack = SlackRoom::furnished(&[]).await;
     let sections = [discord.toml(), slack.toml()];
     home.configure(&configuration(&home, &upstreams, &sections));
     let usage = home.root().join("var/usage-portal/site/usage.json");

@@ -7,7 +7,7 @@ use gateway_core::access::STRANGER_LINE;
 use platforms::split::Unit;
 use providers::scripted::{Act, SeenAttempt};
 use support::chat::{ChatUnderTest, Shown, Spot, Who, until, until_private, until_public};
-use support::{World, says};
+use support::says;
 use tokio::sync::Notify;
 
 use super::{CARRIES, count, cut_in_a_call, spent, texts};
@@ -16,11 +16,7 @@ use super::{CARRIES, count, cut_in_a_call, spent, texts};
 const ACK: Duration = Duration::from_secs(3);
 
 async fn open<C: ChatUnderTest>(subscriptions: &[&str]) -> C {
-    let mut builder = World::builder();
-    for name in subscriptions {
-        builder = builder.plan(name);
-    }
-    C::open(builder).await
+    C::open(subscriptions).await
 }
 
 /// Every subscription says what it was asked.

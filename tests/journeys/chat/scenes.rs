@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 use support::chat::{ChatUnderTest, DiscordRoom, SlackRoom, Spot, Who, until_public};
-use support::{World, says};
+use support::says;
 
 use super::{CARRIES, count, cut_in_a_call, spent, texts};
 
@@ -34,11 +34,9 @@ async fn on_slack_the_work_goes_on() {
 }
 
 async fn scene<C: ChatUnderTest>() {
-    let mut builder = World::builder();
-    for number in 1..=21 {
-        builder = builder.plan(&name(number));
-    }
-    let mut chat = C::open(builder).await;
+    let names: Vec<String> = (1..=21).map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut chat = C::open(&names).await;
     let here = Spot::Main;
 
     chat.stage().publish_spent(&for_days(SPENT));

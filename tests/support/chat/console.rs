@@ -14,7 +14,6 @@ use platforms::escape::Shape;
 
 use super::stage::profile;
 use super::{Answered, ChatUnderTest, Shown, Spot, Stage, Who};
-use crate::Builder;
 
 /// Stands above what only the asker sees.
 const PRIVATE: &str = "(only you see this)";
@@ -118,11 +117,11 @@ impl ChatUnderTest for ConsoleRoom {
         None
     }
 
-    async fn open(builder: Builder) -> Self {
+    async fn open(subscriptions: &[&str]) -> Self {
         let mut room = Self {
             gateway: None,
             paper: Paper::default(),
-            stage: Stage::new(&builder),
+            stage: Stage::new(subscriptions),
         };
         room.start().await;
         room

@@ -22,7 +22,6 @@ use platforms::outbox::Rate;
 use super::stage::{profile, set};
 use super::talker::Talker;
 use super::{Shown, Stage};
-use crate::World;
 
 /// How much faster the limits run.
 pub const SPEED: u32 = 20;
@@ -96,7 +95,7 @@ fn bot<A: Adapter>(kind: ChatKind, adapter: A, style: Style) -> Bot {
 }
 
 fn stage(talker: &Talker) -> Stage {
-    let mut stage = Stage::new(&World::builder().plan("a"));
+    let mut stage = Stage::new(&["a"]);
     stage.serve_by("a", Arc::new(talker.clone()));
     stage
 }

@@ -13,7 +13,6 @@ use serde_json::json;
 
 use super::stage::set;
 use super::{Answered, ChatUnderTest, Shown, Spot, Stage, Who, until};
-use crate::Builder;
 
 /// What was given to the bot must be acknowledged within this.
 const ACK: Duration = Duration::from_secs(3);
@@ -31,7 +30,7 @@ pub struct DiscordRoom {
 
 impl DiscordRoom {
     /// The server, the people and the settings; no gateway runs yet.
-    pub async fn furnished(builder: &Builder) -> Self {
+    pub async fn furnished(subscriptions: &[&str]) -> Self {
         let fake = FakeDiscord::start().await;
         let people = ["anna", "olga", "stan"].map(|name| fake.person(name));
         let bystander = fake.other_bot("herald");
@@ -40,7 +39,7 @@ impl DiscordRoom {
             let root = fake.say(main, bystander, name);
             fake.thread(root, name)
         });
-        let mut stage = Stage::new(builder);
+        let mut stage = Stage::new(subscriptions);
         let account = Account::Discord {
             token: stage.secret("discord-token", &fake.token()),
             api_base: Some(fake.base()),
@@ -133,8 +132,8 @@ impl ChatUnderTest for DiscordRoom {
         Some(platform_discord::STYLE.shape)
     }
 
-    async fn open(builder: Builder) -> Self {
-        let mut room = Self::furnished(&builder).await;
+    async fn open(subscriptions: &[&str]) -> Self {
+        let mut room = Self::furnished(subscriptions).await;
         room.stage.run().await;
         room
     }

@@ -20,8 +20,6 @@ pub use discord::DiscordRoom;
 pub use slack::SlackRoom;
 pub use stage::Stage;
 
-use crate::Builder;
-
 /// The longest a test waits for one thing, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -93,8 +91,8 @@ pub trait ChatUnderTest: Send + Sync + Sized + 'static {
     /// What one message holds; `None` = there is no bound.
     fn shape() -> Option<Shape>;
 
-    /// Opens the platform and starts a gateway that hears it.
-    async fn open(builder: Builder) -> Self;
+    /// Opens the platform and starts a gateway that hears it, over scripted subscriptions of these names.
+    async fn open(subscriptions: &[&str]) -> Self;
 
     fn stage(&self) -> &Stage;
 

@@ -11,7 +11,6 @@ use platforms::escape::Shape;
 
 use super::stage::set;
 use super::{Answered, ChatUnderTest, Shown, Spot, Stage, Who, until};
-use crate::Builder;
 
 /// Every envelope must be acknowledged within this.
 const ACK: Duration = Duration::from_secs(3);
@@ -29,13 +28,13 @@ pub struct SlackRoom {
 
 impl SlackRoom {
     /// The workspace, the people and the settings; no gateway runs yet.
-    pub async fn furnished(builder: &Builder) -> Self {
+    pub async fn furnished(subscriptions: &[&str]) -> Self {
         let fake = FakeSlack::start().await;
         let people = ["anna", "olga", "stan"].map(|name| fake.person(name));
         let bystander = fake.other_bot("herald");
         let (main, denied) = (fake.general(), fake.channel("elsewhere", true));
         let threads = ["red", "blue"].map(|name| fake.say(&main, &bystander, name).ts);
-        let mut stage = Stage::new(builder);
+        let mut stage = Stage::new(subscriptions);
         let account = Account::Slack {
             app_token: stage.secret("slack-app-token", APP_TOKEN),
             bot_token: stage.secret("slack-bot-token", BOT_TOKEN),
@@ -139,8 +138,8 @@ impl ChatUnderTest for SlackRoom {
         Some(platform_slack::STYLE.shape)
     }
 
-    async fn open(builder: Builder) -> Self {
-        let mut room = Self::furnished(&builder).await;
+    async fn open(subscriptions: &[&str]) -> Self {
+        let mut room = Self::furnished(subscriptions).await;
         room.stage.run().await;
         room
     }

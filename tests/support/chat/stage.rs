@@ -43,8 +43,10 @@ struct Running {
 }
 
 impl Stage {
-    /// A home; no gateway runs yet.
-    pub fn new(builder: &Builder) -> Self {
+    /// A home with scripted subscriptions of plans, the chain in this order; no gateway runs yet.
+    pub fn new(subscriptions: &[&str]) -> Self {
+        let builder = Builder::default();
+        let builder = subscriptions.iter().fold(builder, |all, name| all.plan(name));
         providers::install_tls();
         let home = tempfile::tempdir().expect("a temporary home");
         let scripted = builder.subscriptions.iter().map(|(name, _)| {
@@ -117,8 +119,9 @@ impl Stage {
 
     /// The bot of the profile's section.
     pub fn account(&self, kind: ChatKind) -> &Account {
-        let profile = self.settings.profile(&profile());
-        &profile.chat.get(&kind).expect("it has the section").account
+        let profile = self.settings.profiles.get(&profile());
+        let chat = profile.and_then(|profile| profile.chat.get(&kind));
+        &chat.expect("it has the section").account
     }
 
     /// The parts of a gateway on this home, without platforms.
