@@ -106,7 +106,8 @@ async fn visit<C: ChatUnderTest>(
     publish_spent(usage, now(), &spent((2..=18).chain(19..=21)));
     chat.say(here, Who::Anna, "Then add one.", true).await;
     until_public(chat, here, |text| text.contains("Handoff saved:")).await;
-    assert_eq!(count(chat, here, "❌"), 1, "{:?}", texts(chat, here));
+    let closing = "Every subscription in the chain is out of quota";
+    assert_eq!(count(chat, here, closing), 1, "{:?}", texts(chat, here));
     for _ in 0..2 {
         let preview = chat.command(Who::Anna, "resume-handoff").await.shown;
         assert!(preview.private && preview.text.contains(CARRIES), "{preview:?}");
