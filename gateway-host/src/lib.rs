@@ -9,6 +9,7 @@ pub mod cooling;
 pub mod delivery;
 pub mod demo;
 pub mod effects;
+pub mod front;
 pub mod handoffs;
 pub mod http;
 pub mod instance;

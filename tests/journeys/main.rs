@@ -32,5 +32,7 @@ mod real_claude;
 mod registry;
 mod restart;
 mod rotation;
+mod run;
+mod served;
 mod soak;
 mod trouble;

@@ -70,7 +70,7 @@ async fn a_plugin_that_fails_at_its_command_is_said_and_harms_nothing() {
         world
             .command("status")
             .await
-            .contains("Nothing has answered")
+            .contains("Turn: none is running.")
     );
 }
 

@@ -3,6 +3,7 @@
 
 pub mod chat;
 pub mod gateway;
+pub mod served;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::loose;
 use super::members::{
-    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, has_answer_text, is_hollow, no_answer,
-    reason_phrase, status_number,
+    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, Verdict, has_answer_text, is_hollow,
+    limit_event, no_answer, reason_phrase, status_number,
 };
 use super::resets::fields::{self, Stated};
 use super::stream::Stream;
@@ -23,13 +23,6 @@ const MAX_VALUES: usize = 400;
 const MAX_BODY: usize = 1024 * 1024;
 /// Names kept.
 const MAX_NAMES: usize = 32;
-
-/// What a status word of the unified windows says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Allowed,
-    Rejected,
-}
 
 /// One answer, unwrapped.
 #[derive(Debug, Clone, Default)]
@@ -269,7 +262,10 @@ impl Evidence {
             }
             return;
         }
-        self.limit_event(&get);
+        if let Some((verdict, window)) = limit_event(&get) {
+            self.event = Some(verdict);
+            self.window = window;
+        }
         for key in NAME_KEYS {
             self.name(key, get(key));
         }
@@ -340,28 +336,6 @@ impl Evidence {
         if let Some(model) = model.filter(|model| !model.starts_with('<')) {
             self.model = Some(model.chars().take(80).collect());
         }
-    }
-
-    /// `rate_limit_info` of the Claude program (2.1.332): `rejected` is a refusal only with a window or a reset, and not while
-    /// paid overage carries the account.
-    fn limit_event<'v>(&mut self, get: &impl Fn(&str) -> Option<&'v Value>) {
-        let Some(info) = get("rate_limit_info").or_else(|| get("quotalimits")) else {
-            return;
-        };
-        let status = info
-            .get("status")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let yes = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
-        let kind = info.get("rateLimitType").and_then(Value::as_str);
-        let stated = kind.is_some() || info.get("resetsAt").is_some_and(|at| !at.is_null());
-        self.window = kind.map(str::to_owned);
-        self.event = Some(match status {
-            "rejected" | "denied" if stated && !yes("overageInUse") && !yes("isUsingOverage") => {
-                Verdict::Rejected
-            }
-            _ => Verdict::Allowed,
-        });
     }
 
     fn take_headers(&mut self, fields: &Map<String, Value>) {

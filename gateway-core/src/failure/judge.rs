@@ -5,7 +5,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::action::Action;
-use super::evidence::{Evidence, Verdict};
+use super::evidence::Evidence;
+use super::members::Verdict;
 use super::resets::clock::Clock;
 use super::resets::when::china;
 use super::resets::{self, Reset, Source};

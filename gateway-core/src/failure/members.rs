@@ -101,6 +101,35 @@ pub(super) const INNER_KEYS: &[&str] = &[
     "violations",
 ];
 
+/// What a status word of the unified windows says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Allowed,
+    Rejected,
+}
+
+/// `rate_limit_info` of the Claude program (2.1.332): its word, and the window it names. `rejected` is a refusal only with a
+/// window or a reset, and not while paid overage carries the account. `None` = no such event.
+pub(super) fn limit_event<'v>(
+    get: &impl Fn(&str) -> Option<&'v Value>,
+) -> Option<(Verdict, Option<String>)> {
+    let info = get("rate_limit_info").or_else(|| get("quotalimits"))?;
+    let status = info
+        .get("status")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let yes = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
+    let kind = info.get("rateLimitType").and_then(Value::as_str);
+    let stated = kind.is_some() || info.get("resetsAt").is_some_and(|at| !at.is_null());
+    let verdict = match status {
+        "rejected" | "denied" if stated && !yes("overageInUse") && !yes("isUsingOverage") => {
+            Verdict::Rejected
+        }
+        _ => Verdict::Allowed,
+    };
+    Some((verdict, kind.map(str::to_owned)))
+}
+
 /// Whether an event of a stream carries text of the answer: a delta of any of the three protocols.
 pub(super) fn has_answer_text<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> bool {
     let text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());

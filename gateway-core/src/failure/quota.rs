@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::FailureKind::{Billing, Overloaded, RateLimit};
 use super::FailureScope::{self, Account, AccountModel, Burst, Request, UpstreamShared};
 use super::action::Action;
-use super::evidence::Verdict;
+use super::members::Verdict;
 use super::resets::Source;
 use super::rows::{Facts, Row, row};
 use super::signs::Sign;

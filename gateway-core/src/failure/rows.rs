@@ -252,9 +252,10 @@ fn load_or_login(facts: &Facts<'_>) -> Option<Row> {
     if said.has(Sign::Overload) && !login_status {
         return Some(row(Overloaded, UpstreamShared));
     }
-    let unserved =
-        matches!(facts.status, Some(500..)) || said.any(&[Sign::Unreached, Sign::Timeout]);
-    if facts.context.endpoint == Endpoint::Refresh && !(unserved && !said.has(Sign::AuthDead)) {
+    // A refresh the service could not serve says nothing about the login.
+    let served =
+        !matches!(facts.status, Some(500..)) && !said.any(&[Sign::Unreached, Sign::Timeout]);
+    if facts.context.endpoint == Endpoint::Refresh && (served || said.has(Sign::AuthDead)) {
         return Some(row(Auth, Account));
     }
     let throttled = said.any(&[Sign::Throttle, Sign::Concurrency, Sign::RampUp]);
@@ -371,6 +372,8 @@ fn by_status(facts: &Facts<'_>) -> Row {
         Some(401 | 403) => row_of_login(facts),
         Some(402) => row(Billing, Account),
         Some(408 | 504 | 522 | 524) => row(Timeout, Request),
+        // The other side, or a proxy between, gave up on the request.
+        Some(499) => row(Transport, Request),
         Some(429) => throttle(facts),
         Some(404) => row(BadRequest, AccountModel).act(Action::FailoverNow),
         Some(400..=499) => row(BadRequest, Request),

@@ -113,7 +113,7 @@ signs! {
     NotYourLimit => ["not ~1 your ~2 limit|limits|quota|usage", "temporarily limiting requests", "unrelated to your usage"],
     Overload => [
         "overloaded", "overload", "overloading", "at|over|full|max|maximum|exceeded|insufficient|limited|no ~1 capacity", "capacity ~4 exceeded|reached|exhausted|constraints|limited|limit|unavailable|available|error",
-        "high|heavy|peak|unprecedented|increased|higher|exceptionally ~2 demand|load|traffic|volume", "server|servers|service|system|engine|model|backend|we ~3 busy", "temporarily unavailable|overwhelmed", "service ~2 unavailable",
+        "high|heavy|peak|unprecedented|increased|higher|exceptionally ~2 demand|load|traffic|volume", "server|servers|service|system|engine|model|backend|we ~3 busy", "temporarily unavailable|overwhelmed", "service|resource ~2 unavailable",
         "slow down", "queue ~2 full|long", "internal server error", "server had an error", "try again ~3 different model", "no available ~3 account|accounts|provider|providers|credential|credentials|channel|channels|worker|workers|server|servers|backend|instance",
         "model ~2 loading|warming", "not ready", "too many users", "currently unavailable", "server|servers|service ~3 unavailable|overwhelmed|degraded", "no healthy upstream",
         "负载", "繁忙", "过载", "访问量过大", "拥挤", "混雑", "服务不可用",
@@ -177,7 +177,7 @@ signs! {
     LimitZero => ["limit 0", "doesnt|not|without|no ~2 have|include|in|has|a ~2 free ~1 tier", "no free ~1 tier"],
     /// Permanent for this copy of the login.
     AuthDead => [
-        "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run ~3 login", "please ~2 login|log|sign", "not logged in", "not be refreshed", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
+        "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run ~3 login", "please ~2 login|log|sign", "not logged in", "no access to ~4 found", "not be refreshed", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
         "organization|workspace|project ~4 disabled|deactivated|deleted", "restricted access", "access ~3 restricted|suspended", "api ~1 key|keys ~4 invalid|incorrect|expired|revoked|disabled|deleted|valid|missing|required|found|provided|unauthorized", "invalid|incorrect|wrong|missing|bad|unknown|no|expired|malformed ~2 key", "invalid|incorrect x api key",
         "not ~1 allowed ~3 organization|org|workspace", "location|country|territory|region ~3 not ~1 supported|available|allowed", "no ~2 auth|authentication|credential|credentials", "missing environment variable", "requires|require ~2 setting|set ~6 env|environment var|variable", "not eligible for", "invalid ~1 api ~1 key", "apikey", "missing ~2 authentication|authorization|credentials", "reauthenticate", "requires re authentication",
         "entitlement error", "密钥", "未登录", "令牌无效",

@@ -55,8 +55,8 @@ pub(crate) enum Command {
     /// Check, describe or show the configuration
     #[command(subcommand)]
     Config(ConfigTopic),
-    /// Serve Discord, Slack and HTTP until stopped (not yet)
-    Run(Anything),
+    /// Serve Discord and Slack until stopped; the first SIGTERM or Ctrl-C ends in order, the second at once
+    Run(RunArgs),
     /// Show every subscription's windows: used, reset, age of the reading, verdict
     Usage(UsageArgs),
     /// Replay one decision (not yet)
@@ -159,6 +159,20 @@ pub(crate) struct UsageArgs {
     /// Only this profile's chain; every subscription unless named
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
+}
+
+/// What `run` serves, and how it ends.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Only these profiles; every one with a platform unless named
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Vec<String>,
+    /// How long running turns get when it is to stop; 20s unless named
+    #[arg(long, value_name = "TIME")]
+    pub(crate) drain: Option<String>,
+    /// Forget operators by pairing, and offer new codes
+    #[arg(long)]
+    pub(crate) pair: bool,
 }
 
 /// What `explain` explains.

@@ -16,6 +16,7 @@ mod init;
 mod not_yet;
 mod outcome;
 mod plugin;
+mod run;
 mod slack_manifest;
 mod usage;
 
@@ -82,7 +83,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Explain(topic) => explain::run(topic, &mut answer),
         Command::Doctor => doctor::run(&surroundings, &mut answer),
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
-        Command::Run(_) => not_yet::answer("run"),
+        Command::Run(args) => run::run(&args, &surroundings, &answer),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why(_) => not_yet::answer("why"),
         Command::SlackManifest { profile } => {

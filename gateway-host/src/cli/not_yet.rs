@@ -2,18 +2,11 @@
 
 use super::outcome::{Exit, Failure};
 
-const COMMANDS: &[(&str, &str, &str)] = &[
-    (
-        "run",
-        "Discord and Slack",
-        "talk in the terminal with `baton chat`",
-    ),
-    (
-        "why",
-        "Routing",
-        "inside `baton chat`, /status says what serves the conversation and why",
-    ),
-];
+const COMMANDS: &[(&str, &str, &str)] = &[(
+    "why",
+    "Routing",
+    "inside `baton chat`, /status says what serves the conversation and why",
+)];
 
 /// Refuses the command by name, with what brings it and what does until then.
 pub(crate) fn answer(name: &str) -> Result<Exit, Failure> {

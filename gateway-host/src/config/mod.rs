@@ -100,6 +100,11 @@ impl ProfilePath {
     pub fn handoffs(&self) -> PathBuf {
         self.0.join("state").join("turn-handoff")
     }
+
+    /// Where files that people sent are kept, one folder per conversation.
+    pub fn attachments(&self) -> PathBuf {
+        self.0.join("state").join("attachments")
+    }
 }
 
 /// The profile that lives in the root itself.

@@ -76,7 +76,7 @@ async fn first_answer(
     };
     let route = Route::InteractionResponse {
         interaction_id: id::InteractionId::new(id),
-        token: &asked.token,
+        token: &asked.token.0,
     };
     let request = body::request(route, LightMethod::Post, &shown, None);
     let mut tried_before = false;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::event::Token;
+
 /// How long a token is used: Discord's 15 minutes, less what a request may take.
 const TOKEN_LIVES: Duration = Duration::from_secs(14 * 60 + 30);
 
@@ -15,7 +17,7 @@ const CAPACITY: usize = 10_000;
 /// One acknowledged interaction.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) token: String,
+    pub(crate) token: Token,
     /// Whether only the asker sees the deferred answer; `None` = a press, which has none.
     pub(crate) deferred_private: Option<bool>,
     /// Whether the deferred answer still waits for its text.
@@ -38,7 +40,7 @@ impl AskedBook {
     pub(crate) fn note(
         &mut self,
         interaction: u64,
-        token: String,
+        token: Token,
         deferred_private: Option<bool>,
         now: Instant,
     ) {
@@ -94,12 +96,12 @@ mod tests {
     #[test]
     fn a_token_is_used_while_it_lives() {
         let (mut book, now) = (AskedBook::default(), Instant::now());
-        book.note(7, "t".to_owned(), Some(true), now);
+        book.note(7, Token("t".to_owned()), Some(true), now);
         assert!(book.live(7, now).is_some_and(|asked| asked.waiting));
         book.completed(7);
         assert!(book.live(7, now).is_some_and(|asked| !asked.waiting));
         assert!(book.live(7, now + TOKEN_LIVES).is_none());
-        book.note(8, "u".to_owned(), None, now + TOKEN_LIVES);
+        book.note(8, Token("u".to_owned()), None, now + TOKEN_LIVES);
         assert_eq!(book.by_id.len(), 1);
         book.dead(8);
         assert!(book.live(8, now + TOKEN_LIVES).is_none());
@@ -109,7 +111,7 @@ mod tests {
     fn the_book_is_bounded() {
         let (mut book, now) = (AskedBook::default(), Instant::now());
         for id in 1..=CAPACITY as u64 + 5 {
-            book.note(id, String::new(), None, now);
+            book.note(id, Token(String::new()), None, now);
         }
         assert_eq!(book.by_id.len(), CAPACITY);
         assert!(book.live(1, now).is_none() && book.live(CAPACITY as u64 + 5, now).is_some());

@@ -192,10 +192,21 @@ pub(crate) struct Attachment {
     pub(crate) content_type: Option<String>,
 }
 
+/// What answers an interaction; a secret for as long as it lives, so it is never shown.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Token(pub(crate) String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Interaction {
     pub(crate) id: String,
-    pub(crate) token: String,
+    pub(crate) token: Token,
     #[serde(rename = "type")]
     pub(crate) kind: u8,
     #[serde(default)]

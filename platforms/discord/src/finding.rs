@@ -12,7 +12,7 @@ pub(crate) fn fatal(what: &str, hint: &str) -> Finding {
 
 pub(crate) fn bad_token() -> Finding {
     fatal(
-        "Discord does not know the token.",
+        "Discord refuses the token.",
         "Reset it on the Bot page of the application in the developer portal and put the new one where token_env or token_file points.",
     )
 }

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use crate::Core;
 use crate::acknowledge::acknowledge;
 use crate::back_fill::back_fill;
-use crate::event::{Channel, Event, GuildCreate, Interaction, Message};
+use crate::event::{Channel, Event, GuildCreate, Interaction, Message, Token};
 use crate::finding::fatal;
 use crate::gateway::{self, Addresses, Identity};
 use crate::inbound::{self, Me};
@@ -76,7 +76,7 @@ pub(crate) async fn listen(
         intents |= MESSAGE_CONTENT;
     }
     let identity = Identity {
-        token: core.settings.token.expose_secret().to_owned(),
+        token: Token(core.settings.token.expose_secret().to_owned()),
         intents,
     };
     let may_resume_at = |url: &str| {

@@ -130,7 +130,7 @@ impl Core {
             // Also the only way to a message that one person alone sees.
             let route = Route::WebhookOriginalInteractionResponse {
                 application_id: id::ApplicationId::new(me.application),
-                token: &asked.token,
+                token: &asked.token.0,
             };
             let request = body::request(route, LightMethod::Patch, &shown, None);
             match self.rest.patiently(request, until).await {
@@ -197,7 +197,7 @@ impl Answer<'_> {
         let shown = body::follow_up(body, self.private);
         let route = Route::WebhookFollowupMessages {
             application_id: self.application()?,
-            token: &self.asked.token,
+            token: &self.asked.token.0,
         };
         let request = body::request(route, LightMethod::Post, &shown, body.file.as_deref());
         // A follow-up has no nonce: one of unknown fate is not said again.
@@ -239,7 +239,7 @@ impl Answer<'_> {
     fn original(&self) -> Result<Route<'_>, Trouble> {
         Ok(Route::WebhookOriginalInteractionResponse {
             application_id: self.application()?,
-            token: &self.asked.token,
+            token: &self.asked.token.0,
         })
     }
 

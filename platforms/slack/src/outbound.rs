@@ -3,8 +3,8 @@
 //! Text goes out as `markdown_text`, which cannot be combined with blocks; a message with buttons is a `markdown` block and
 //! an `actions` block. Never set: `link_names` and `parse`, which would make bare `@names` ping, and `reply_broadcast`.
 //!
-//! **Was it posted?** Slack does not recognise a repeated post. Each message carries its nonce in its metadata, and [`find`]
-//! looks for it among what stands in the place since the last thing that was known to be there before the post. This takes
+//! **Was it posted?** Slack does not recognise a repeated post. Each message carries its nonce in its metadata, and
+//! [`find`](Wire::find) looks for it among what stands in the place since the last thing that was known to be there before the post. This takes
 //! no scope beyond those that hear messages. A file's message has no metadata; it is found by the file's id.
 
 use std::collections::HashMap;

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use gateway_core::message::Audience;
 use platforms::board::ToolsShown;
 use platforms::chat::Surface;
-use platforms::escape::{Dialect, is_blank};
+use platforms::escape::is_blank;
 use platforms::wire::{Body, MessageId, Place, WireError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,13 +30,13 @@ use slack_morphism::errors::SlackClientError;
 use slack_morphism::{SlackChannelId, SlackTs, SlackUserId};
 use tokio::time::{Instant, sleep};
 
-use crate::NAME;
 use crate::address::{Address, is_direct};
 use crate::api::refusal::wire_error;
 use crate::outbound::{Done, KeepText, buttons, content};
 use crate::responses::Pressed;
 use crate::slack::Slack;
 use crate::text::pieces;
+use crate::{NAME, STYLE};
 
 /// Tries of one message of an answer that Slack limits.
 const TRIES: u32 = 3;
@@ -104,8 +104,8 @@ impl Surface for Slack {
             return Err(WireError::Refused("nothing was pressed there".to_owned()));
         };
         let pressed = self.responses().lock().pressed(key);
-        let text = text.map(|text| Dialect::Slack.disarm(text).into_owned());
-        let shown = shown_instead(text, pressed)?;
+        let text = text.map(|text| STYLE.shape.messages(text).into_iter().next());
+        let shown = shown_instead(text.map(Option::unwrap_or_default), pressed)?;
         if *private {
             return self.replace(key, &shown).await;
         }

@@ -107,7 +107,7 @@ fn by_stem(word: &str) -> Option<i8> {
     let named = |stem: &&str| word == *stem || !word.is_ascii() && word.starts_with(*stem);
     STEMS
         .iter()
-        .find(|(stems, _)| stems.iter().any(|stem| named(stem)))
+        .find(|(stems, _)| stems.iter().any(named))
         .map(|(_, number)| *number)
 }
 

@@ -190,12 +190,9 @@ mod tests {
     #[test]
     fn discord_tokens_have_three_parts() {
         let rows = [
-            (
-                "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
-                true,
-            ),
-            ("Bot MTk4.Cl2FMQ.ZnCj", false),
-            ("MTk4.Cl2FMQ", false),
+            ("abcDEF123.gh-I.jk_L", true),
+            ("Bot abc.def.ghi", false),
+            ("abc.def", false),
             ("a..b", false),
             ("", false),
         ];

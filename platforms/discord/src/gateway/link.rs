@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use tokio::time::Instant;
 
-use crate::event::Event;
+use crate::event::{Event, Token};
 
 /// How long the gateway may take to say HELLO, and to answer IDENTIFY or RESUME.
 const GREETING_DEADLINE: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ pub(crate) struct Session {
 /// What the bot says of itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
-    pub(crate) token: String,
+    pub(crate) token: Token,
     pub(crate) intents: u64,
 }
 
@@ -198,7 +198,10 @@ impl Link {
             return Act::Nothing;
         }
         self.deadline = Some(now + ANSWER_DEADLINE);
-        let Identity { token, intents } = &self.identity;
+        let Identity {
+            token: Token(token),
+            intents,
+        } = &self.identity;
         let said = match &self.session {
             Some(session) => {
                 self.phase = Phase::Resuming;

@@ -12,6 +12,7 @@ mod checks;
 mod commands;
 mod conversation;
 mod faults;
+mod load;
 mod messages;
 mod production;
 mod real_simcord;

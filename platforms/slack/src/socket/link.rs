@@ -275,3 +275,26 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Error;
+    use tokio_tungstenite::tungstenite::error::UrlError;
+
+    use super::*;
+
+    /// Slack's sockets are `wss`, those of the fake are not: that TLS is built in shows here alone.
+    #[tokio::test]
+    async fn tls_is_built_in() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = format!("wss://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { listener.accept().await.map(drop) });
+        let refused = connect_async(address.as_str()).await.unwrap_err();
+        assert!(
+            !matches!(refused, Error::Url(UrlError::TlsFeatureNotEnabled)),
+            "{refused}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ const READY: &str = r#"{"op":0,"s":1,"t":"READY","d":{"session_id":"s","resume_g
 
 fn link(session: Option<Session>, now: Instant) -> Link {
     let identity = Identity {
-        token: "t".to_owned(),
+        token: Token("t".to_owned()),
         intents: 7,
     };
     Link::new(identity, session, 0.5, now)
