@@ -342,7 +342,11 @@ fn visible_text(data: &[u8]) {
 fn discord_frame(data: &[u8]) {
     let frame = String::from_utf8_lossy(data);
     if let Some(heard) = platform_discord::foreign::hear(&frame) {
-        check_heard(&heard, platform_discord::foreign::place(&heard.address), &frame);
+        check_heard(
+            &heard,
+            platform_discord::foreign::place(&heard.address),
+            &frame,
+        );
     }
 }
 
@@ -350,7 +354,11 @@ fn discord_frame(data: &[u8]) {
 fn slack_envelope(data: &[u8]) {
     let envelope = String::from_utf8_lossy(data);
     if let Some(heard) = platform_slack::foreign::hear(&envelope) {
-        check_heard(&heard, platform_slack::foreign::place(&heard.address), &envelope);
+        check_heard(
+            &heard,
+            platform_slack::foreign::place(&heard.address),
+            &envelope,
+        );
     }
 }
 

@@ -101,7 +101,11 @@ async fn stream<C: Crowd>(size: Size) {
         crowd.ask(number, &format!("question {number}"));
     }
     let all = tokio::time::timeout(PATIENCE, talker.all_asked()).await;
-    assert!(all.is_ok(), "only {} of them reached the model", talker.asked());
+    assert!(
+        all.is_ok(),
+        "only {} of them reached the model",
+        talker.asked()
+    );
     for number in 0..size.commands {
         crowd.command(number % size.conversations);
         tokio::time::sleep(Duration::from_millis(20)).await; // people do not type all at once
@@ -167,7 +171,10 @@ fn check_order(shown: &[Shown], words: &[String], limit: usize) {
     assert!(shown.len() <= most, "{} messages", shown.len());
     for one in shown {
         let lengths: Vec<usize> = one.earlier.iter().map(String::len).collect();
-        assert!(lengths.is_sorted(), "an older text came after a newer one: {lengths:?}");
+        assert!(
+            lengths.is_sorted(),
+            "an older text came after a newer one: {lengths:?}"
+        );
         assert!(lengths.last().is_none_or(|last| *last <= one.raw.len()));
         assert!(!one.pinged);
     }

@@ -45,7 +45,10 @@ fn cut_in_a_call(until: Option<Timestamp>) -> Vec<Act> {
 
 /// What the bot has said to everybody there.
 fn texts<C: ChatUnderTest>(chat: &C, spot: Spot) -> Vec<String> {
-    chat.public(spot).into_iter().map(|one: Shown| one.text).collect()
+    chat.public(spot)
+        .into_iter()
+        .map(|one: Shown| one.text)
+        .collect()
 }
 
 /// How often `what` stands in what the bot has said to everybody there.

@@ -14,10 +14,15 @@ const SUBSCRIPTIONS: usize = 21;
 
 fn spent(numbers: impl Iterator<Item = usize>) -> Vec<(String, SignedDuration)> {
     let day = SignedDuration::from_hours(30);
-    numbers.map(|number| (format!("sub-{number:02}"), day)).collect()
+    numbers
+        .map(|number| (format!("sub-{number:02}"), day))
+        .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the program reads the same clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program reads the same clock"
+)]
 fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -75,7 +80,12 @@ async fn one_process_serves_both_platforms_until_sigterm() {
     let (status, said, errors) = tokio::task::block_in_place(|| baton.terminate());
     assert!(status.success(), "{status}: {said:?}\n{errors}");
     for (at, upstream) in upstreams.iter().enumerate().take(18).skip(1) {
-        assert_eq!(upstream.count(), 0, "sub-{:02} is known to be spent", at + 1);
+        assert_eq!(
+            upstream.count(),
+            0,
+            "sub-{:02} is known to be spent",
+            at + 1
+        );
     }
     assert_eq!(upstreams[0].count(), 1);
     for room in [discord.late_acks(), slack.late_acks()] {
@@ -110,7 +120,10 @@ async fn visit<C: ChatUnderTest>(
     assert_eq!(count(chat, here, closing), 1, "{:?}", texts(chat, here));
     for _ in 0..2 {
         let preview = chat.command(Who::Anna, "resume-handoff").await.shown;
-        assert!(preview.private && preview.text.contains(CARRIES), "{preview:?}");
+        assert!(
+            preview.private && preview.text.contains(CARRIES),
+            "{preview:?}"
+        );
     }
 
     publish_spent(usage, now(), &spent(2..=18));

@@ -41,35 +41,61 @@ pub(super) async fn a_command_is_answered_to_its_asker_alone<C: ChatUnderTest>()
     assert!(answered.shown.private);
     assert!(answered.acked.is_none_or(|after| after < ACK));
     let help = chat.command(Who::Anna, "help").await.shown;
-    assert!(help.private && help.text.contains("/usage"), "{}", help.text);
+    assert!(
+        help.private && help.text.contains("/usage"),
+        "{}",
+        help.text
+    );
     close(&mut chat).await;
     if C::shape().is_some() {
-        assert!(chat.public(Spot::Main).is_empty(), "{:?}", texts(&chat, Spot::Main));
+        assert!(
+            chat.public(Spot::Main).is_empty(),
+            "{:?}",
+            texts(&chat, Spot::Main)
+        );
         assert!(chat.private(Who::Olga).is_empty());
     }
-    assert!(chat.stage().sub("a").attempts().is_empty(), "no model was asked");
+    assert!(
+        chat.stage().sub("a").attempts().is_empty(),
+        "no model was asked"
+    );
 }
 
-pub(super) async fn two_previews_consume_nothing_and_the_next_turn_carries_once<C: ChatUnderTest>()
-{
+pub(super) async fn two_previews_consume_nothing_and_the_next_turn_carries_once<
+    C: ChatUnderTest,
+>() {
     let mut chat: C = open(&["a"]).await;
     chat.stage().sub("a").play(cut_in_a_call(None));
-    chat.say(Spot::Main, Who::Anna, "restart the jobs", true).await;
-    until_public(&chat, Spot::Main, |text| text.contains("Handoff saved: 2 tool calls")).await;
+    chat.say(Spot::Main, Who::Anna, "restart the jobs", true)
+        .await;
+    until_public(&chat, Spot::Main, |text| {
+        text.contains("Handoff saved: 2 tool calls")
+    })
+    .await;
     let first = chat.command(Who::Anna, "resume-handoff").await.shown;
     let again = chat.command(Who::Anna, "resume-handoff").await.shown;
-    assert!(first.private && first.text.contains(CARRIES), "{}", first.text);
+    assert!(
+        first.private && first.text.contains(CARRIES),
+        "{}",
+        first.text
+    );
     assert!(first.text.contains("[NEVER COMPLETED]"), "{}", first.text);
     assert_eq!(first.text, again.text, "a preview consumes nothing");
     chat.stage().sub("a").play(says("Picked up and done."));
     chat.say(Spot::Main, Who::Anna, "go on", true).await;
-    until_public(&chat, Spot::Main, |text| text.contains("Picked up and done.")).await;
+    until_public(&chat, Spot::Main, |text| {
+        text.contains("Picked up and done.")
+    })
+    .await;
     chat.stage().sub("a").play(says("You are welcome."));
     chat.say(Spot::Main, Who::Anna, "thanks", true).await;
     until_public(&chat, Spot::Main, |text| text.contains("You are welcome.")).await;
     close(&mut chat).await;
     let prompts = chat.stage().sub("a").prompts();
-    let carried: Vec<bool> = prompts.iter().map(|prompt| prompt.contains(CARRIES)).collect();
+    let carried: Vec<bool> = prompts
+        .iter()
+        .map(|prompt| prompt.contains(CARRIES))
+        .collect();
     assert_eq!(carried, [false, true, false]);
     assert!(prompts[1].starts_with("go on\n\n"), "{}", prompts[1]);
     assert_eq!(count(&chat, Spot::Main, "Handoff saved:"), 1);
@@ -92,7 +118,9 @@ fn long_text<C: ChatUnderTest>(messages: usize) -> (String, usize) {
 
 /// Everything but white space and the fence lines, which splitting may add.
 fn essence(text: &str) -> String {
-    let kept = text.lines().filter(|line| !line.trim_start().starts_with("```"));
+    let kept = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("```"));
     kept.flat_map(str::split_whitespace).collect()
 }
 
@@ -100,20 +128,27 @@ pub(super) async fn a_long_answer_comes_in_whole_pieces<C: ChatUnderTest>() {
     let mut chat: C = open(&["a"]).await;
     let (text, lines) = long_text::<C>(2);
     chat.stage().sub("a").play(says(&text));
-    chat.say(Spot::Main, Who::Anna, "at length, please", true).await;
+    chat.say(Spot::Main, Who::Anna, "at length, please", true)
+        .await;
     let last = format!("line_{:05}", lines - 1);
     until_public(&chat, Spot::Main, |shown| shown.contains(&last)).await;
     close(&mut chat).await;
     let pieces = chat.public(Spot::Main);
     let Some(shape) = C::shape() else {
-        assert!(pieces[0].text.contains(&text), "a terminal shows it as it is");
+        assert!(
+            pieces[0].text.contains(&text),
+            "a terminal shows it as it is"
+        );
         return;
     };
     assert!((3..=5).contains(&pieces.len()), "{} messages", pieces.len());
     for piece in &pieces {
         let length = Unit::Utf16.length(&piece.raw);
         assert!((1..=shape.limit).contains(&length), "{length}");
-        let fences = piece.text.lines().filter(|line| line.trim_start().starts_with("```"));
+        let fences = piece
+            .text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("```"));
         assert_eq!(fences.count() % 2, 0, "an open fence:\n{}", piece.text);
         assert!(!piece.text.trim().is_empty());
     }
@@ -125,7 +160,8 @@ pub(super) async fn a_very_long_answer_ends_with_a_file<C: ChatUnderTest>() {
     let mut chat: C = open(&["a"]).await;
     let (text, _) = long_text::<C>(8);
     chat.stage().sub("a").play(says(&text));
-    chat.say(Spot::Main, Who::Anna, "everything, please", true).await;
+    chat.say(Spot::Main, Who::Anna, "everything, please", true)
+        .await;
     let file = until(&chat, "the answer as a file", |chat| {
         let all = chat.public(Spot::Main);
         all.into_iter().flat_map(|one| one.files).next()
@@ -174,11 +210,16 @@ pub(super) async fn a_stream_is_few_edits_and_one_final_text<C: ChatUnderTest>()
     let shown: Vec<&str> = shown.iter().map(|text| text.trim_end()).collect();
     assert_eq!(shown, [whole.join(" ")]);
     let most = usize::try_from(took.as_millis() / 1_300).unwrap() + 1;
-    assert!((1..=most).contains(&all[0].edits), "{} edits in {took:?}", all[0].edits);
+    assert!(
+        (1..=most).contains(&all[0].edits),
+        "{} edits in {took:?}",
+        all[0].edits
+    );
 }
 
 pub(super) async fn model_text_pings_nobody<C: ChatUnderTest>() {
-    const RUDE: &str = "@everyone @here <!channel> <!here|x> <!everyone> <@{id}> <@&{id}> <!subteam^S1> <#{id}>";
+    const RUDE: &str =
+        "@everyone @here <!channel> <!here|x> <!everyone> <@{id}> <@&{id}> <!subteam^S1> <#{id}>";
     let mut chat: C = open(&["a"]).await;
     let bell = Arc::new(Notify::new());
     let rude = RUDE.replace("{id}", &chat.id(Who::Olga));
@@ -194,8 +235,11 @@ pub(super) async fn model_text_pings_nobody<C: ChatUnderTest>() {
     let shown = until_public(&chat, Spot::Main, |text| text.contains("at last")).await;
     assert!(shown.edits > 0, "the second text came as an edit");
     // The same out of a notice: the request comes back in the preview and in what is saved.
-    chat.stage().sub("a").play(vec![Act::text(rude.clone()), spent(None)]);
-    chat.say(Spot::Main, Who::Anna, &format!("again: {rude}"), true).await;
+    chat.stage()
+        .sub("a")
+        .play(vec![Act::text(rude.clone()), spent(None)]);
+    chat.say(Spot::Main, Who::Anna, &format!("again: {rude}"), true)
+        .await;
     until_public(&chat, Spot::Main, |text| text.contains("Handoff saved")).await;
     let preview = chat.command(Who::Anna, "resume-handoff").await.shown;
     assert!(preview.text.contains("everyone"), "{}", preview.text);
@@ -224,16 +268,31 @@ pub(super) async fn everything_delivered_twice_is_answered_once<C: ChatUnderTest
     until_public(&chat, Spot::Main, |text| text.contains("Answer to third.")).await;
     close(&mut chat).await;
     for asked in ["first", "second", "third"] {
-        assert_eq!(count(&chat, Spot::Main, &format!("Answer to {asked}.")), 1, "{asked}");
+        assert_eq!(
+            count(&chat, Spot::Main, &format!("Answer to {asked}.")),
+            1,
+            "{asked}"
+        );
     }
-    assert_eq!(chat.public(Spot::Main).len(), 3, "{:?}", texts(&chat, Spot::Main));
-    assert_eq!(chat.stage().sub("a").prompts(), ["first", "second", "third"]);
+    assert_eq!(
+        chat.public(Spot::Main).len(),
+        3,
+        "{:?}",
+        texts(&chat, Spot::Main)
+    );
+    assert_eq!(
+        chat.stage().sub("a").prompts(),
+        ["first", "second", "third"]
+    );
     assert_eq!(chat.private(Who::Anna).len(), 1);
 }
 
 /// Chooses a route; the answer has a button.
 async fn choose<C: ChatUnderTest>(chat: &C, route: &str) -> Shown {
-    let chosen = chat.command(Who::Anna, &format!("model {route}")).await.shown;
+    let chosen = chat
+        .command(Who::Anna, &format!("model {route}"))
+        .await
+        .shown;
     assert_eq!(chosen.buttons.len(), 1, "{chosen:?}");
     chosen
 }
@@ -251,7 +310,10 @@ pub(super) async fn a_button_pressed_twice_acts_once<C: ChatUnderTest>() {
     assert!(chat.press(Who::Anna, &chosen, &chosen.buttons[0]));
     assert!(chat.press(Who::Anna, &chosen, &chosen.buttons[0]));
     until_private(&chat, Who::Anna, |text| text.contains("Undone")).await;
-    until_private(&chat, Who::Anna, |text| text.contains("This was done already.")).await;
+    until_private(&chat, Who::Anna, |text| {
+        text.contains("This was done already.")
+    })
+    .await;
     assert!(chain_decides(&chat).await);
     close(&mut chat).await;
     let private = chat.private(Who::Anna);
@@ -283,9 +345,16 @@ pub(super) async fn what_is_asked_in_a_thread_is_answered_there<C: ChatUnderTest
         until_public(&chat, Spot::Thread(thread), |text| text == answer).await;
     }
     close(&mut chat).await;
-    assert_eq!(texts(&chat, Spot::Thread(0)), ["Answer to red.", "Answer to redder."]);
+    assert_eq!(
+        texts(&chat, Spot::Thread(0)),
+        ["Answer to red.", "Answer to redder."]
+    );
     assert_eq!(texts(&chat, Spot::Thread(1)), ["Answer to blue."]);
-    assert!(chat.public(Spot::Main).is_empty(), "{:?}", texts(&chat, Spot::Main));
+    assert!(
+        chat.public(Spot::Main).is_empty(),
+        "{:?}",
+        texts(&chat, Spot::Main)
+    );
     let attempts = chat.stage().sub("a").attempts();
     let of = |at: usize| attempts[at].conversation.clone();
     assert_eq!(of(0), of(2));
@@ -294,7 +363,10 @@ pub(super) async fn what_is_asked_in_a_thread_is_answered_there<C: ChatUnderTest
         let all = attempts[at].history.iter();
         all.map(|exchange| exchange.request.as_str()).collect()
     };
-    assert!(history(1).is_empty() && history(2) == ["red"], "{attempts:?}");
+    assert!(
+        history(1).is_empty() && history(2) == ["red"],
+        "{attempts:?}"
+    );
 }
 
 pub(super) async fn nothing_waits_for_a_slow_model<C: ChatUnderTest>() {
@@ -312,7 +384,11 @@ pub(super) async fn nothing_waits_for_a_slow_model<C: ChatUnderTest>() {
     chat.pass(Duration::from_secs(20));
     let usage = chat.command(Who::Anna, "usage").await;
     assert!(usage.acked.is_some_and(|after| after < ACK), "{usage:?}");
-    assert!(chat.public(Spot::Main).is_empty(), "{:?}", texts(&chat, Spot::Main));
+    assert!(
+        chat.public(Spot::Main).is_empty(),
+        "{:?}",
+        texts(&chat, Spot::Main)
+    );
     bell.notify_one();
     until_public(&chat, Spot::Main, |text| text == "That took a while.").await;
     close(&mut chat).await;
@@ -355,7 +431,12 @@ pub(super) async fn the_status_line_stands_once<C: ChatUnderTest>() {
     let line = "⚠️ Rate limited — skipping 1 exhausted sub (quota registry) and switching to fallback provider...";
     until_public(&chat, Spot::Main, |text| text.contains("Answered by d/m.")).await;
     close(&mut chat).await;
-    assert_eq!(count(&chat, Spot::Main, "⚠️"), 1, "{:?}", texts(&chat, Spot::Main));
+    assert_eq!(
+        count(&chat, Spot::Main, "⚠️"),
+        1,
+        "{:?}",
+        texts(&chat, Spot::Main)
+    );
     if C::shape().is_some() {
         let want = [format!("{line} Answered by d/m."), "Here it is.".to_owned()];
         assert_eq!(texts(&chat, Spot::Main), want);
@@ -368,10 +449,14 @@ pub(super) async fn a_stranger_gets_one_line_and_no_model<C: ChatUnderTest>() {
     for text in ["hello?", "anybody?", "please!"] {
         chat.say(Spot::Main, Who::Stranger, text, true).await;
     }
-    chat.say(Spot::Main, Who::Stranger, "not to you", false).await;
+    chat.say(Spot::Main, Who::Stranger, "not to you", false)
+        .await;
     chat.say(Spot::Main, Who::Anna, "hello", true).await;
     until_public(&chat, Spot::Main, |text| text == "Answer to hello.").await;
-    until(&chat, "the polite line", |chat| (polite(chat) > 0).then_some(())).await;
+    until(&chat, "the polite line", |chat| {
+        (polite(chat) > 0).then_some(())
+    })
+    .await;
     close(&mut chat).await;
     assert_eq!(polite(&chat), 1);
     assert_eq!(chat.stage().sub("a").prompts(), ["hello"]);
@@ -393,7 +478,11 @@ pub(super) async fn a_denied_channel_gets_silence<C: ChatUnderTest>() {
     chat.say(Spot::Main, Who::Anna, "here", false).await;
     until_public(&chat, Spot::Main, |text| text == "Answer to here.").await;
     close(&mut chat).await;
-    assert!(chat.public(Spot::Denied).is_empty(), "{:?}", texts(&chat, Spot::Denied));
+    assert!(
+        chat.public(Spot::Denied).is_empty(),
+        "{:?}",
+        texts(&chat, Spot::Denied)
+    );
     assert!(chat.private(Who::Stranger).is_empty());
     assert_eq!(chat.stage().sub("a").prompts(), ["here"]);
 }

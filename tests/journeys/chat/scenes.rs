@@ -62,18 +62,33 @@ async fn scene<C: ChatUnderTest>() {
     };
     assert!(at("Looking at the jobs.") < at("❌"), "{cut:?}");
     assert!(at("❌") < at("⛔ Turn cut"), "{cut:?}");
-    assert!(cut[at("❌")].contains("the soonest resets in 3h"), "{cut:?}");
-    assert!(cut.iter().filter(|text| text.contains("⚠️")).count() <= 1, "{cut:?}");
+    assert!(
+        cut[at("❌")].contains("the soonest resets in 3h"),
+        "{cut:?}"
+    );
+    assert!(
+        cut.iter().filter(|text| text.contains("⚠️")).count() <= 1,
+        "{cut:?}"
+    );
 
     let public = chat.public(here).len();
     let preview = chat.command(Who::Anna, "resume-handoff").await.shown;
-    assert!(preview.private && preview.text.contains(CARRIES), "{preview:?}");
+    assert!(
+        preview.private && preview.text.contains(CARRIES),
+        "{preview:?}"
+    );
     let again = chat.command(Who::Anna, "resume-handoff").await.shown;
     assert_eq!(again.text, preview.text);
-    assert_eq!(chat.public(here).len(), public, "a preview shows nothing to others");
+    assert_eq!(
+        chat.public(here).len(),
+        public,
+        "a preview shows nothing to others"
+    );
 
     chat.stage().pass(BACK_AFTER + SignedDuration::from_mins(5));
-    chat.stage().sub("sub-01").play(says("Picked up where it was cut."));
+    chat.stage()
+        .sub("sub-01")
+        .play(says("Picked up where it was cut."));
     chat.stage().sub("sub-01").play(says("You are welcome."));
     chat.say(here, Who::Anna, "Go on.", true).await;
     until_public(&chat, here, |text| text == "Picked up where it was cut.").await;
@@ -83,11 +98,17 @@ async fn scene<C: ChatUnderTest>() {
     chat.assert_clean();
 
     for number in SPENT {
-        assert!(chat.stage().sub(&name(number)).attempts().is_empty(), "{number} was asked");
+        assert!(
+            chat.stage().sub(&name(number)).attempts().is_empty(),
+            "{number} was asked"
+        );
     }
     let carried = chat.stage().subs().flat_map(|(_, sub)| sub.prompts());
     assert_eq!(carried.filter(|prompt| prompt.contains(CARRIES)).count(), 1);
     let first = chat.stage().sub("sub-01").prompts();
-    assert!(first[1].starts_with("Go on.\n\n") && first[2] == "Thanks!", "{first:?}");
+    assert!(
+        first[1].starts_with("Go on.\n\n") && first[2] == "Thanks!",
+        "{first:?}"
+    );
     assert_eq!(count(&chat, here, "Handoff saved:"), 1);
 }

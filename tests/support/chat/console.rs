@@ -100,16 +100,43 @@ fn shown(text: String) -> Shown {
 impl ChatUnderTest for ConsoleRoom {
     const NAME: &'static str = "console";
     const SKIPS: &'static [(&'static str, &'static str)] = &[
-        ("a_very_long_answer_ends_with_a_file", "a terminal has no bound, so it needs no file"),
-        ("a_stream_is_few_edits_and_one_final_text", "nothing can be edited: text grows by what is new"),
+        (
+            "a_very_long_answer_ends_with_a_file",
+            "a terminal has no bound, so it needs no file",
+        ),
+        (
+            "a_stream_is_few_edits_and_one_final_text",
+            "nothing can be edited: text grows by what is new",
+        ),
         ("model_text_pings_nobody", "a terminal notifies nobody"),
-        ("everything_delivered_twice_is_answered_once", "a terminal never delivers a line twice"),
-        ("a_button_pressed_twice_acts_once", "a printed line cannot be pressed; the words say what to type"),
-        ("a_button_works_after_a_restart", "a printed line cannot be pressed; the words say what to type"),
-        ("what_is_asked_in_a_thread_is_answered_there", "there is one conversation"),
-        ("nothing_waits_for_a_slow_model", "nothing has to be acknowledged"),
-        ("a_rate_limit_in_a_stream_loses_nothing", "a terminal has no limits"),
-        ("a_stranger_gets_one_line_and_no_model", "whoever sits at the terminal is its owner"),
+        (
+            "everything_delivered_twice_is_answered_once",
+            "a terminal never delivers a line twice",
+        ),
+        (
+            "a_button_pressed_twice_acts_once",
+            "a printed line cannot be pressed; the words say what to type",
+        ),
+        (
+            "a_button_works_after_a_restart",
+            "a printed line cannot be pressed; the words say what to type",
+        ),
+        (
+            "what_is_asked_in_a_thread_is_answered_there",
+            "there is one conversation",
+        ),
+        (
+            "nothing_waits_for_a_slow_model",
+            "nothing has to be acknowledged",
+        ),
+        (
+            "a_rate_limit_in_a_stream_loses_nothing",
+            "a terminal has no limits",
+        ),
+        (
+            "a_stranger_gets_one_line_and_no_model",
+            "whoever sits at the terminal is its owner",
+        ),
         ("a_denied_channel_gets_silence", "there is one conversation"),
     ];
 

@@ -119,7 +119,11 @@ pub(super) fn shown(message: &Message) -> Shown {
             .into_iter()
             .map(|button| button.custom_id)
             .collect(),
-        files: message.files.iter().map(|file| file.bytes.clone()).collect(),
+        files: message
+            .files
+            .iter()
+            .map(|file| file.bytes.clone())
+            .collect(),
     }
 }
 

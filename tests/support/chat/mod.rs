@@ -184,7 +184,9 @@ pub async fn until_private<C: ChatUnderTest>(
 
 fn sight<C: ChatUnderTest>(chat: &C) -> String {
     let spots = [Spot::Main, Spot::Thread(0), Spot::Thread(1), Spot::Denied];
-    let public = spots.iter().map(|spot| (format!("{spot:?}"), chat.public(*spot)));
+    let public = spots
+        .iter()
+        .map(|spot| (format!("{spot:?}"), chat.public(*spot)));
     let private = [Who::Anna, Who::Olga, Who::Stranger]
         .iter()
         .map(|who| (format!("{who:?} alone"), chat.private(*who)));

@@ -120,7 +120,11 @@ pub(super) fn shown(message: &Message) -> Shown {
             .into_iter()
             .map(|button| button.action_id)
             .collect(),
-        files: message.files.iter().map(|file| file.bytes.clone()).collect(),
+        files: message
+            .files
+            .iter()
+            .map(|file| file.bytes.clone())
+            .collect(),
     }
 }
 
@@ -197,7 +201,9 @@ impl ChatUnderTest for SlackRoom {
     }
 
     fn press(&self, who: Who, on: &Shown, button: &str) -> bool {
-        self.fake.click(self.person(who), &at(&on.id), button).is_ok()
+        self.fake
+            .click(self.person(who), &at(&on.id), button)
+            .is_ok()
     }
 
     fn public(&self, spot: Spot) -> Vec<Shown> {
@@ -237,7 +243,10 @@ impl ChatUnderTest for SlackRoom {
     fn late_acks(&self) -> Vec<String> {
         let all = self.fake.envelopes();
         let late = all.iter().filter(|one| {
-            let acked = one.acked.as_ref().map(|(at, _)| at.duration_since(one.sent_at));
+            let acked = one
+                .acked
+                .as_ref()
+                .map(|(at, _)| at.duration_since(one.sent_at));
             let in_time = acked.is_some_and(|after| after.unsigned_abs() <= ACK);
             let is_ours = one.payload["event"]["user"] != self.bystander.as_str();
             is_ours && one.socket.is_some() && (!in_time || one.attempt > 0)

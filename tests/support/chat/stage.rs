@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use gateway_core::access::AccessRules;
 use gateway_core::ids::{ProfileId, SubscriptionId};
+use gateway_host::Parts;
 use gateway_host::clock::{Clock, MovedClock};
-use gateway_host::config::{
-    Account, ChatKind, ChatSettings, DEFAULT_PROFILE, SecretRef, Settings,
-};
+use gateway_host::config::{Account, ChatKind, ChatSettings, DEFAULT_PROFILE, SecretRef, Settings};
 use gateway_host::front::serve::{End, Said, Say, Service, serve};
 use gateway_host::front::{Bot, connect};
 use gateway_host::store::sqlite::SqliteStore;
-use gateway_host::Parts;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use providers::scripted::Scripted;
@@ -46,7 +44,9 @@ impl Stage {
     /// A home with scripted subscriptions of plans, the chain in this order; no gateway runs yet.
     pub fn new(subscriptions: &[&str]) -> Self {
         let builder = Builder::default();
-        let builder = subscriptions.iter().fold(builder, |all, name| all.plan(name));
+        let builder = subscriptions
+            .iter()
+            .fold(builder, |all, name| all.plan(name));
         providers::install_tls();
         let home = tempfile::tempdir().expect("a temporary home");
         let scripted = builder.subscriptions.iter().map(|(name, _)| {
@@ -207,11 +207,7 @@ pub fn profile() -> ProfileId {
 }
 
 /// Writes a registry by which these are spent for so long, the way any publisher of it does.
-pub fn publish_spent(
-    file: &std::path::Path,
-    now: Timestamp,
-    spent: &[(String, SignedDuration)],
-) {
+pub fn publish_spent(file: &std::path::Path, now: Timestamp, spent: &[(String, SignedDuration)]) {
     let account = |(slug, time): &(String, SignedDuration)| {
         json!({ "provider_slug": slug, "observed_at": now.to_string(), "windows": [
             { "key": "seven_day", "pct": 100, "status": "rejected", "resets_at": (now + *time).to_string() },
