@@ -124,7 +124,12 @@ async fn it_answers_and_a_running_turn_outlives_sigterm() {
     assert!(said.ends_with("stopped"), "{said}");
     assert_eq!(out, "", "stdout is for answers");
     let shown = fake.from_bot(dm);
-    assert!(shown.iter().any(|message| message.text == "Slow END-slow"));
+    assert!(
+        shown
+            .iter()
+            .any(|message| message.text == "Slow \n\nEND-slow"),
+        "{shown:#?}\n{said}"
+    );
     assert!(!said.contains(TOKEN));
     fake.assert_clean();
 }
@@ -140,7 +145,7 @@ async fn killed_under_a_turn_it_says_so_at_the_next_start_and_goes_on() {
     let rig = Rig::new(&script);
     rig.configure(&section(&fake, &format!("users = [\"{anna}\"]\n")));
     let mut run = Run::start(&rig, &[]);
-    run.says("ready").await;
+    run.says("discord (default): ready").await;
     let dm = fake.dm(anna);
     fake.say(dm, anna, "for ever");
     fake.wait_for_text(dm, |text| text.contains("Begun")).await;
@@ -158,7 +163,7 @@ async fn killed_under_a_turn_it_says_so_at_the_next_start_and_goes_on() {
     run.ended().await;
 
     let mut run = Run::start(&rig, &[]);
-    run.says("ready").await;
+    run.says("discord (default): ready").await;
     fake.wait_for_text(dm, |text| text.contains("Handoff saved"))
         .await;
     fake.say(dm, anna, "go on");

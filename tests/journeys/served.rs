@@ -207,7 +207,7 @@ async fn files_are_kept_where_they_belong_and_read_to_the_model() {
     served.stop().await;
     let prompts = served.sub.prompts();
     let [prompt] = prompts.as_slice() else {
-        panic!("{prompts:?}");
+        panic!("{} prompts: {prompts:#?}", prompts.len());
     };
     assert!(prompt.contains("\n````\na ``` fence\n````"), "{prompt}");
     assert!(prompt.contains("the second"), "{prompt}");

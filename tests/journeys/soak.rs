@@ -482,8 +482,16 @@ fn working(number: u64) -> String {
     format!("Working on {number}!")
 }
 
-/// The numbers of the requests a text speaks of.
+/// The numbers of the requests a text speaks of. What a successor of a full session is told of earlier ones is history, not carried.
 fn numbers(text: &str) -> Vec<u64> {
+    const RECAP: &str =
+        "What was said earlier in this conversation, in a session that is full now:";
+    let text = match text.split_once(RECAP) {
+        Some((_, rest)) => rest
+            .rsplit_once("The conversation goes on from here.")
+            .map_or(rest, |(_, now)| now),
+        None => text,
+    };
     let after = text.split("request-").skip(1);
     after
         .filter_map(|rest| rest.split('.').next()?.parse().ok())

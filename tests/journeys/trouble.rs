@@ -20,7 +20,10 @@ fn chat(rig: &Rig) -> Output {
 /// Whether any notice holds this.
 fn is_said(world: &World, words: &str) -> bool {
     let record = world.surface.record();
-    let said = |op: &ReplyOp| matches!(op, ReplyOp::Notice { text } if text.contains(words));
+    let said = |op: &ReplyOp| match op {
+        ReplyOp::Reply { text, .. } | ReplyOp::Notice { text } => text.contains(words),
+        _ => false,
+    };
     record.delivered.iter().any(|one| said(&one.op))
 }
 

@@ -123,7 +123,8 @@ const LOOKED_AT: usize = 80;
 /// Whether a renderer that meets `text` as a line of its own could take it for a fence.
 pub(super) fn looks_like_one(text: &str) -> bool {
     let text = Unit::Chars.head(text, LOOKED_AT);
-    marker(read(text, 0).text).is_some()
+    let inline = |run: &str, rest: &str| run.starts_with('`') && rest.contains('`');
+    marker(read(text, 0).text).is_some_and(|(run, rest)| !inline(run, rest))
 }
 
 /// Bytes of a fence line up to and including its marker; 0 = it is none.

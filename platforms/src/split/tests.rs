@@ -128,6 +128,17 @@ fn hostile_lines_are_cut_quickly() {
 }
 
 #[test]
+fn code_within_a_line_is_not_torn_into_a_fence() {
+    let text = " ```x```  ```x``` & A®𑠀A&A<é&aéaa&é&éé&a<aaéé&<&<aa&<é<<&éaéé<aé<aa<&ééa&ééaa<<éé<<&&a ```x``` ";
+    let pieces = split(text, 190, Unit::SlackEscaped);
+    assert_eq!(pieces.concat(), text);
+    assert!(
+        pieces.iter().all(|piece| !leaves_code_open(piece)),
+        "{pieces:?}"
+    );
+}
+
+#[test]
 fn what_is_shortened_says_so() {
     assert_eq!(shorten("short", 5, Unit::Chars), "short");
     assert_eq!(shorten("alpha beta gamma", 12, Unit::Chars), "alpha beta…");

@@ -257,7 +257,7 @@ mod tests {
             (
                 "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.",
                 FailureKind::RateLimit,
-                FailureScope::Burst,
+                FailureScope::Account,
                 None,
             ),
             (

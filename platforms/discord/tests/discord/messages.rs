@@ -158,11 +158,12 @@ async fn an_old_message_is_edited_no_more() {
     let id = discord.send(&general, &Body::text("0"), "n").await.unwrap();
     fake.clock().advance(jiff_hours(2));
     let mut edited = Ok(());
-    for n in 0..10 {
+    for n in 0..100 {
         edited = discord
             .edit(&general, &id, &Body::text(n.to_string()))
             .await;
-        if edited.is_err() {
+        // The pace of edits is a limit of its own; a slow machine meets it or not.
+        if edited.is_err() && !matches!(edited, Err(WireError::RateLimited { .. })) {
             break;
         }
     }

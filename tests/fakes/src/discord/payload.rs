@@ -98,9 +98,13 @@ pub(crate) fn channel(world: &World, channel: &Channel) -> Value {
 }
 
 pub(crate) fn attachment(world: &World, message: &Message, file: &File) -> Value {
+    // Discord's addresses hold letters, digits, dots, dashes and underscores alone.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let folded = file.name.replace("..", "_");
+    let name: String = folded.chars().filter(|c| plain(*c)).collect();
     let url = format!(
-        "{}/attachments/{}/{}/{}",
-        world.base, message.channel, file.id, file.name
+        "{}/attachments/{}/{}/{name}",
+        world.base, message.channel, file.id
     );
     let mut shown = json!({
         "id": file.id.to_string(), "filename": file.name, "size": file.bytes.len(), "url": url, "proxy_url": url,
