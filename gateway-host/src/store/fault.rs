@@ -12,6 +12,8 @@ use gateway_core::ids::{
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
+use gateway_core::spend::{Overspend, SpendCaps, Spent, Usd};
+use gateway_core::switch::facts::Burn;
 use gateway_core::usage::Reading;
 use gateway_core::usage::identity::Login;
 use gateway_core::usage::probe::ProbeState;
@@ -23,6 +25,7 @@ use super::{
     ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
     TurnClose,
 };
+use super::routing::{AuditRow, Promise, RoutingRow, RoutingStep, RoutingStore};
 
 /// A method of [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +69,18 @@ pub enum Method {
     PairOperator,
     PairedOperators,
     UnpairOperators,
+    Routing,
+    RecordStep,
+    UnsettledRouting,
+    AuditOf,
+    AuditOfTurn,
+    SwitchesSince,
+    Promises,
+    Burn,
+    PutBurn,
+    ReserveSpend,
+    SettleSpend,
+    Spent,
 }
 
 /// Every method that writes: what a full disk takes away.
@@ -91,6 +106,10 @@ pub const WRITES: &[Method] = &[
     Method::PutProbeState,
     Method::PairOperator,
     Method::UnpairOperators,
+    Method::RecordStep,
+    Method::PutBurn,
+    Method::ReserveSpend,
+    Method::SettleSpend,
 ];
 
 /// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
@@ -128,9 +147,9 @@ impl FaultyStore {
 
 /// Writes out the trait: each method asks whether it fails, then goes to the store behind.
 macro_rules! forward {
-    ($($method:ident: $name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => {
+    ($store:ident { $($method:ident: $name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)* }) => {
         #[async_trait]
-        impl Store for FaultyStore {
+        impl $store for FaultyStore {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$out, StoreError> {
                 self.check(Method::$method)?;
                 self.inner.$name($($arg),*).await
@@ -139,7 +158,7 @@ macro_rules! forward {
     };
 }
 
-forward! {
+forward! { Store {
     FirstSight: first_sight(platform: &str, id: &InboundId, now: Timestamp) -> bool;
     WasSeen: was_seen(platform: &str, id: &InboundId) -> bool;
     Session: session(lane: &Lane, now: Timestamp) -> SessionRow;
@@ -179,7 +198,22 @@ forward! {
     PairOperator: pair_operator(operator: &PairedOperator) -> ();
     PairedOperators: paired_operators() -> Vec<PairedOperator>;
     UnpairOperators: unpair_operators(profile: &ProfileId, platform: &str) -> u64;
-}
+}}
+
+forward! { RoutingStore {
+    Routing: routing(conversation: &ConversationId) -> Option<RoutingRow>;
+    RecordStep: record_step(step: &RoutingStep) -> bool;
+    UnsettledRouting: unsettled_routing() -> Vec<RoutingRow>;
+    AuditOf: audit_of(conversation: &ConversationId) -> Vec<AuditRow>;
+    AuditOfTurn: audit_of_turn(turn: Option<&TurnId>) -> Vec<AuditRow>;
+    SwitchesSince: switches_since(from: Timestamp) -> Vec<Timestamp>;
+    Promises: promises() -> (Vec<Promise>, i64);
+    Burn: burn() -> Vec<Burn>;
+    PutBurn: put_burn(burn: &[Burn]) -> ();
+    ReserveSpend: reserve_spend(attempt: &str, conversation: &ConversationId, worst: Option<Usd>, caps: &SpendCaps, at: Timestamp) -> Result<Usd, Overspend>;
+    SettleSpend: settle_spend(attempt: &str, cost: Option<Usd>, at: Timestamp) -> ();
+    Spent: spent(conversation: &ConversationId, at: Timestamp) -> Spent;
+}}
 
 #[cfg(test)]
 mod tests {

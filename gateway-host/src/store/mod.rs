@@ -5,6 +5,8 @@
 mod contract;
 pub mod fault;
 pub mod memory;
+mod memory_routing;
+pub mod routing;
 mod rules;
 pub mod sqlite;
 
@@ -142,7 +144,7 @@ pub enum StoreError {
 
 /// The store. Every method is atomic; methods that change a promise are durable on return.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: routing::RoutingStore + Send + Sync + 'static {
     // --- inbound
     /// Remembers the id of what is answered without a turn; `false` = it was there already (answered once is enough). A
     /// message that gets a turn is remembered by [`Store::open_turn`].

@@ -8,6 +8,7 @@ mod fault;
 mod handoffs;
 mod open;
 mod operators;
+mod routing;
 mod sessions;
 #[cfg(test)]
 mod tests;

@@ -138,7 +138,8 @@ pub enum Cause {
 }
 
 /// What may happen to a thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A person's message is next. Only while nothing runs: sessions are serial.
     TurnRequested {
@@ -192,7 +193,8 @@ pub enum Event {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunEnd {
     Answered,
     /// By our interrupt if one was sent, else by the person.
@@ -204,7 +206,8 @@ pub enum RunEnd {
 }
 
 /// What is to be done, in the transaction that stores the new state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     StartTurn {
         run: TurnId,
@@ -255,7 +258,8 @@ pub enum Effect {
 }
 
 /// What the person is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Banner {
     Continued {
         from: Place,
@@ -274,7 +278,7 @@ pub enum Banner {
 }
 
 /// A row of the audit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     pub kind: AuditKind,
     /// `None` = the person's own doing, outside of any episode.
@@ -284,7 +288,8 @@ pub struct Audit {
 }
 
 /// What a row of the audit is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AuditKind {
     Decided,
     Switched,
@@ -297,6 +302,25 @@ pub enum AuditKind {
     Cancelled,
     Undone,
     Paused,
+}
+
+impl AuditKind {
+    /// Its word in the audit.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Switched => "switched",
+            Self::StartFailed => "start_failed",
+            Self::Waited => "waited",
+            Self::Resumed => "resumed",
+            Self::Held => "held",
+            Self::Drained => "drained",
+            Self::AbortedTool => "aborted_tool",
+            Self::Cancelled => "cancelled",
+            Self::Undone => "undone",
+            Self::Paused => "paused",
+        }
+    }
 }
 
 impl Machine {

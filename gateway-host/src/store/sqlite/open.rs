@@ -34,6 +34,7 @@ pub(super) const STEPS: &[Step] = &[
         "operators",
         include_str!("../migrations/0004_operators.sql"),
     ),
+    (5, "routing", include_str!("../migrations/0005_routing.sql")),
 ];
 
 /// Version, name, statements.
