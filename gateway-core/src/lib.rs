@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod action;
+pub mod banner;
 pub mod command;
 pub mod cooling;
 pub mod duration;

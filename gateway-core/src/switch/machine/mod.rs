@@ -33,6 +33,9 @@ pub struct Machine {
     pub thread: String,
     /// What it runs on.
     pub place: Place,
+    /// Where it belongs while a walk for another reason than quota has a turn run elsewhere; it goes back with the next one.
+    #[serde(default)]
+    pub home: Option<Place>,
     /// Where the last automatic switch came from; *Switch back* goes there.
     pub origin: Option<Place>,
     /// The run whose events count.
@@ -175,6 +178,15 @@ pub enum Event {
     },
     /// The new place answers.
     FirstOutput {
+        run: TurnId,
+    },
+    /// The walk tries the turn elsewhere, for another reason than quota.
+    Walked {
+        run: TurnId,
+        place: Place,
+    },
+    /// The person stopped the turn, or its work will not go on by itself: nothing that was begun for it is carried on.
+    GivenUp {
         run: TurnId,
     },
     /// A timer may be due.
@@ -329,6 +341,7 @@ impl Machine {
         Self {
             thread: thread.into(),
             place,
+            home: None,
             origin: None,
             run: None,
             running: false,
