@@ -6,12 +6,14 @@ mod help;
 mod model;
 mod nearest;
 mod new;
+mod pause;
 mod plugins;
 mod resume;
 mod resume_handoff;
 mod status;
 mod stop;
 pub mod surface;
+mod switch_back;
 pub mod usage;
 mod view;
 mod when;
@@ -25,7 +27,7 @@ use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
 pub use view::{
-    Because, EarlierConversation, EntryState, PluginLine, RunningTurn, Serving, Verdict, View,
+    Because, EarlierConversation, EntryState, PluginLine, RoutingView, RunningTurn, Serving, Verdict, View,
 };
 
 /// One command: what surfaces show, and what it answers.
@@ -42,6 +44,8 @@ pub const COMMANDS: &[Command] = &[
     status::COMMAND,
     usage::COMMAND,
     model::COMMAND,
+    switch_back::COMMAND,
+    pause::COMMAND,
     stop::COMMAND,
     new::COMMAND,
     resume::COMMAND,

@@ -96,6 +96,7 @@ async fn submit(
         text,
         queued: None,
         permissions,
+        resumes: None,
     };
     let Err(mut request) = sessions.start_if_idle(request, effects) else {
         return Ok(());
@@ -145,7 +146,7 @@ async fn write_down(
 }
 
 /// The profile's level, else the surface's default; `edit` and `full` only for operators.
-fn permissions(inbound: &Inbound, effects: &Effects) -> Permissions {
+pub(crate) fn permissions(inbound: &Inbound, effects: &Effects) -> Permissions {
     let default = if inbound.target.platform == platforms::console::NAME {
         Permissions::ReadOnly
     } else {

@@ -28,5 +28,6 @@ mod real_chain;
 mod real_claude;
 mod registry;
 mod restart;
+mod routing;
 mod soak;
 mod trouble;

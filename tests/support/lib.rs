@@ -16,6 +16,7 @@ use gateway_host::config::{
     DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings,
     SubscriptionSettings,
 };
+use gateway_host::routing::RoutingSettings;
 use gateway_host::store::Store;
 use gateway_host::store::fault::FaultyStore;
 use gateway_host::store::sqlite::SqliteStore;
@@ -56,6 +57,7 @@ pub struct Builder {
     permissions: Option<Permissions>,
     deadline: Duration,
     silence: Duration,
+    routing: RoutingSettings,
 }
 
 impl Default for Builder {
@@ -75,6 +77,7 @@ impl Default for Builder {
             permissions: None,
             deadline: Duration::from_secs(60),
             silence: Duration::from_secs(60),
+            routing: RoutingSettings::default(),
         }
     }
 }
@@ -128,6 +131,13 @@ impl Builder {
     /// What the agent may do, in place of the surface's default.
     pub fn permissions(mut self, level: Permissions) -> Self {
         self.permissions = Some(level);
+        self
+    }
+
+    /// Under routing, with these settings switched on.
+    pub fn routed(mut self, mut routing: RoutingSettings) -> Self {
+        routing.settings.enabled = true;
+        self.routing = routing;
         self
     }
 
@@ -211,6 +221,7 @@ impl Builder {
             chat: BTreeMap::new(),
             attempt_deadline: self.deadline,
             silence: self.silence,
+            routing: self.routing.clone(),
         };
         Settings {
             usage_snapshot: root.usage_file(),

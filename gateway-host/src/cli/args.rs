@@ -59,8 +59,11 @@ pub(crate) enum Command {
     Run(Anything),
     /// Show every subscription's windows: used, reset, age of the reading, verdict
     Usage(UsageArgs),
-    /// Replay one decision (not yet)
-    Why(Anything),
+    /// Replay one turn's decisions: what was known, who was considered, why each other one was not taken
+    Why {
+        /// The turn's id; the newest one without it
+        turn: Option<String>,
+    },
     /// Print the Slack manifest (not yet)
     SlackManifest(Anything),
     /// Show which slash commands are registered where, and what a platform's cap demoted

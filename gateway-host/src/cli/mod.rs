@@ -17,6 +17,7 @@ mod not_yet;
 mod outcome;
 mod plugin;
 mod usage;
+mod why;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -83,7 +84,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
         Command::Run(_) => not_yet::answer("run"),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
-        Command::Why(_) => not_yet::answer("why"),
+        Command::Why { turn } => why::run(turn.as_deref(), &surroundings, &mut answer),
         Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
         Command::Commands { profile } => {
             commands::run(profile.as_deref(), &surroundings, &mut answer)

@@ -9,11 +9,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "talk in the terminal with `baton chat`",
     ),
     (
-        "why",
-        "Routing",
-        "inside `baton chat`, /status says what serves the conversation and why",
-    ),
-    (
         "slack-manifest",
         "Discord and Slack",
         "talk in the terminal with `baton chat`",

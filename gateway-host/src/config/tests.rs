@@ -509,32 +509,11 @@ error: profiles.default.routing.enabled: not yet: quota-aware routing comes with
   | ^^^^^^^
   = next: take it out of the file until then
 
-error: profiles.default.routing.auto_resume: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:10:1
-   |
-10 | auto_resume = true
-   | ^^^^^^^^^^^
-   = next: take it out of the file until then
-
-error: profiles.default.routing.cap: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:11:1
-   |
-11 | cap = { thread = 3 }
-   | ^^^
-   = next: take it out of the file until then
-
 error: profiles.default.routing.paid.enabled: not yet: paid routes come with the spend ledger; no cap could be held without it
   --> /r/config.toml:12:10
    |
 12 | paid = { enabled = true, cap_day = 5 }
    |          ^^^^^^^
-   = next: take it out of the file until then
-
-error: profiles.default.routing.paid.cap_day: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:12:26
-   |
-12 | paid = { enabled = true, cap_day = 5 }
-   |                          ^^^^^^^
    = next: take it out of the file until then
 
 error: profiles.default.routing: unknown key "auto_resum" (did you mean "auto_resume"?)

@@ -223,6 +223,7 @@ fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Se
         chat: BTreeMap::new(),
         attempt_deadline: Duration::from_secs(60),
         silence: Duration::from_secs(30),
+        routing: Default::default(),
     };
     Ok(Settings {
         usage_snapshot: root.usage_file(),

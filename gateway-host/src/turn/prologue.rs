@@ -21,6 +21,7 @@ use crate::cooling::Aside;
 use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{FactSheet, PrologueAdvice, PrologueFacts, TurnFacts};
+use crate::routing::ride;
 use crate::store::{Lane, SessionRow, StoreError};
 use crate::usage::Evidence;
 
@@ -65,6 +66,7 @@ pub async fn open(
         note_participant(&request.inbound, &session.conversation, effects),
     );
     let (history, history_len) = history?;
+    let routed = ride::speaks(&profile, &session.conversation, effects).await?;
     for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
@@ -125,6 +127,8 @@ pub async fn open(
             failure: None,
             remarks: Vec::new(),
             session: None,
+            routed,
+            rider: None,
         };
         let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));
@@ -141,6 +145,7 @@ pub fn chain_of(
     effects: &Effects,
 ) -> Chain {
     let mut chain = profile.chain_for(&effects.settings);
+    add_candidates(&mut chain, profile, effects);
     evidence.group_entries(&mut chain);
     let Some(chosen) = &session.chosen else {
         return chain;
@@ -174,6 +179,18 @@ pub async fn note_participant(inbound: &Inbound, conversation: &ConversationId, 
     }
 }
 
+/// Where routing may go beyond the profile's chain: behind it, for the walk's order is the chain's.
+fn add_candidates(chain: &mut Chain, profile: &ProfileSettings, effects: &Effects) {
+    if profile.routing.settings.enabled {
+        for route in &profile.routing.candidates {
+            let known = chain.entries.iter().any(|entry| entry.route == *route);
+            chain
+                .entries
+                .extend(effects.settings.entry(route).filter(|_| !known));
+        }
+    }
+}
+
 /// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
 pub fn session_title(conversation: &ConversationId) -> String {
     use sha2::Digest;
@@ -187,10 +204,11 @@ pub fn session_title(conversation: &ConversationId) -> String {
 }
 
 fn turn_id(request: &Request) -> TurnId {
-    request.queued.as_ref().map_or_else(
-        || TurnId::new(uuid::Uuid::now_v7().to_string()),
-        |row| row.turn.clone(),
-    )
+    let queued = request.queued.as_ref().map(|row| row.turn.clone());
+    let resumed = request.resumes.as_ref().map(|(turn, _)| turn.clone());
+    queued
+        .or(resumed)
+        .unwrap_or_else(|| TurnId::new(uuid::Uuid::now_v7().to_string()))
 }
 
 async fn ask(
@@ -281,6 +299,9 @@ async fn plan(turn: &mut Turn, paid_for: &[bool], advice: &PrologueAdvice) -> Wa
             Aside::Cooling => walk.cool(position),
             Aside::LockedOut => walk.lock_out(position),
         }
+    }
+    if turn.routed {
+        return walk; // the gate has no say
     }
     walk.gated = advice.gated;
     for skip in &advice.skips {

@@ -12,9 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use providers::Permissions;
 
 use super::super::memory::MemoryStore;
-use super::super::routing::{
-    AuditRow, Promise, Replay, RoutingRow, RoutingStep, Seat,
-};
+use super::super::routing::{AuditRow, Promise, Replay, RoutingRow, RoutingStep, Seat};
 use super::Place;
 use super::samples::{at, lane};
 
