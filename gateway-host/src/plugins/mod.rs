@@ -95,7 +95,7 @@ impl PluginSet {
         });
         let opened = join_all(opening).await;
         let libraries: BTreeMap<&String, Library> = names.keys().zip(opened).collect();
-        let pruned = load::prune(&run, SystemClock.now().into());
+        let pruned = load::prune(&run, load::system_time(SystemClock.now()));
         if pruned > 0 {
             tracing::info!(pruned, "copies of plugins that nobody uses were removed");
         }

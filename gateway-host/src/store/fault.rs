@@ -21,11 +21,11 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
 
+use super::routing::{AuditRow, Promise, RoutingRow, RoutingStep, RoutingStore};
 use super::{
     ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
     TurnClose,
 };
-use super::routing::{AuditRow, Promise, RoutingRow, RoutingStep, RoutingStore};
 
 /// A method of [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
