@@ -27,7 +27,8 @@ use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
 pub use view::{
-    Because, EarlierConversation, EntryState, PluginLine, RoutingView, RunningTurn, Serving, Verdict, View,
+    Because, EarlierConversation, EntryState, PluginLine, RoutingView, RunningTurn, Serving,
+    Verdict, View,
 };
 
 /// One command: what surfaces show, and what it answers.

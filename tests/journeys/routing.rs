@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use gateway_core::event::CallOutcome;
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
-use gateway_core::ids::SessionKey;
+use gateway_core::ids::{ConversationId, SessionKey, TurnId};
 use gateway_core::message::{Content, Origin};
+use gateway_core::switch::decide::SwitchReason;
 use gateway_core::switch::facts::Burn;
-use gateway_core::switch::machine::AuditKind;
+use gateway_core::switch::machine::{AuditKind, Place, State};
 use gateway_core::usage::{Reading, ReadingSource, WindowStatus};
-use gateway_host::routing::{RoutingSettings, resume};
+use gateway_host::routing::{RoutingSettings, resume, why};
 use gateway_host::store::Lane;
+use gateway_host::store::routing::RoutingStep;
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use providers::scripted::Act;
 use serde_json::json;
 use support::{World, says, shown};
@@ -67,7 +70,7 @@ async fn world() -> World {
 }
 
 async fn kinds(world: &World, conversation: &str) -> Vec<AuditKind> {
-    let id = gateway_core::ids::ConversationId::new(conversation);
+    let id = ConversationId::new(conversation);
     let rows = world.store.audit_of(&id).await.unwrap();
     rows.iter().map(|row| row.kind).collect()
 }
@@ -136,6 +139,22 @@ async fn a_limit_in_a_tool_drains_it_then_continues_elsewhere_and_can_be_taken_b
             AuditKind::Switched
         ]
     );
+
+    let rows = world.store.audit_of_turn(turn.turn.as_ref()).await.unwrap();
+    let told: Vec<String> = rows
+        .iter()
+        .flat_map(|row| why::lines(row, &TimeZone::UTC))
+        .collect();
+    for line in [
+        "  known of a m: five_hour 50%",
+        "  → goes on at b m (exhausted)",
+        "  → has arrived at b m",
+    ] {
+        assert!(
+            told.iter().any(|one| one.starts_with(line)),
+            "{line}: {told:#?}"
+        );
+    }
 
     // It stays where it went, until the person takes it back.
     world.sub("b").play(says("Still here."));
@@ -218,6 +237,55 @@ async fn nobody_fresh_means_waiting_and_going_on_by_itself_once_also_after_a_res
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_switch_that_a_crash_interrupted_is_begun_again_once() {
+    let mut world = world().await;
+    knows(&world, &[("a", 50.0)]).await;
+    world
+        .sub("a")
+        .play(vec![Act::text("Half."), refused(&world)]);
+    world.say("the whole thing").await;
+    let id = ConversationId::new(conversation(&mut world).await);
+    // As a process leaves it that dies right after the step: the work is sealed, the switch is decided, nothing is sent.
+    let mut row = world.store.routing(&id).await.unwrap().unwrap();
+    let State::WaitingReset { mut episode, .. } = row.machine.state.clone() else {
+        panic!("{row:?}");
+    };
+    episode.attempt = 1;
+    row.machine.run = Some(TurnId::new(format!("quota-continue:{}:1", episode.id)));
+    row.machine.state = State::Switching {
+        episode,
+        to: Place {
+            subscription: "b".into(),
+            model: Some("m".to_owned()),
+        },
+        reason: SwitchReason::Exhausted,
+    };
+    row.owner = "a process that is gone".to_owned();
+    let step = RoutingStep {
+        row,
+        audit: Vec::new(),
+        reserve: Vec::new(),
+        promises_seen: 0,
+        release: Vec::new(),
+        begun: Vec::new(),
+        at: world.now(),
+    };
+    assert!(world.store.record_step(&step).await.unwrap());
+    world.sub("b").play(says("All of it."));
+    for _ in 0..2 {
+        world.restart().await;
+        world.gateway().idle().await;
+    }
+    assert_eq!((tries(&world, "a"), tries(&world, "b")), (1, 1));
+    let prompt = world.sub("b").prompts().pop().unwrap();
+    assert_eq!(prompt.matches("the whole thing").count(), 1, "{prompt}");
+    let record = world.surface.record();
+    let last = shown(&record, record.turns().pop());
+    assert_eq!(last.answer.as_deref(), Some("All of it."));
+    assert!(last.status[0].ends_with("Continued on b m."), "{last:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_persons_own_message_ends_the_wait() {
     let mut world = world().await;
     knows(&world, &[("a", 50.0)]).await;
@@ -283,6 +351,35 @@ async fn another_failure_than_quota_is_the_walks_and_the_next_turn_starts_at_hom
     assert_eq!(turn.answer.as_deref(), Some("walked"), "{turn:?}");
     let status = world.command("status").await;
     assert!(status.contains("0 of 3"), "{status}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program under test")]
+fn the_demo_tells_it_in_half_a_minute_and_counts() {
+    let ran = std::process::Command::new(support::baton())
+        .args(["demo", "--scene", "routing", "--fast", "--json"])
+        .output()
+        .unwrap();
+    let out = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{out}");
+    let last: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        last,
+        json!({
+            "requests_total": 5,
+            "requests_claude": 1,
+            "requests_codex": 4,
+            "switches": 2,
+            "drained": 1,
+            "undone": 1,
+            "waited": 1,
+            "resumed": 1,
+            "note_carried": 1,
+            "status_lines": 1,
+            "answers": 4,
+        }),
+        "{out}"
+    );
 }
 
 // Row G10: 60 + 5(n-1) + 6.25 fits 95 for n = 6 and not for n = 7.

@@ -28,6 +28,9 @@ pub(crate) enum Command {
         /// Without pauses for reading
         #[arg(long)]
         fast: bool,
+        /// What is played
+        #[arg(long, value_enum, default_value_t)]
+        scene: crate::demo::Scene,
     },
     /// Look for CLIs and keys, propose a chain, write config.toml
     Init {

@@ -72,7 +72,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
     let surroundings = Surroundings::of_process();
     match args.command {
         Command::Config(topic) => config::run(topic, &surroundings, &mut answer),
-        Command::Demo { fast } => demo::run(fast, &answer),
+        Command::Demo { fast, scene } => demo::run(fast, scene, &answer),
         Command::Chat { .. } if args.json => Err(Failure::usage(anyhow::anyhow!(
             "`baton chat` is a conversation and has no --json. For one JSON event per line look at `baton demo --json`."
         ))),

@@ -26,12 +26,7 @@ const ROWS: &[Row] = &[
     row(
         &["profiles", "*", "routing", "paid", "enabled"],
         on,
-        "paid routes come with the spend ledger; no cap could be held without it",
-    ),
-    row(
-        &["profiles", "*", "routing", "enabled"],
-        on,
-        "quota-aware routing comes with the issue \"Routing\"; until then the chain is walked",
+        "paid routes are not switched to by themselves yet; a metered route that stands first in the chain, or is chosen with /model, is used",
     ),
 ];
 

@@ -33,10 +33,22 @@ impl Resolver<'_> {
         let money = self.money(&mut settings, &written.paid, &path.join("paid"));
         let in_range = self.in_range(&settings, path);
         let candidates = self.candidates(written.chain.as_deref(), &path.join("chain"));
-        (spans && money && in_range).then_some(RoutingSettings {
+        let resumes = self.resumes(&settings, path);
+        (spans && money && in_range && resumes).then_some(RoutingSettings {
             settings,
             candidates,
         })
+    }
+
+    /// Under routing a limited conversation always goes on at the reset; without routing nothing does it yet.
+    fn resumes(&mut self, settings: &Settings, path: &KeyPath) -> bool {
+        let alone = settings.auto_resume && !settings.enabled;
+        if alone {
+            let message = "not yet: a limited conversation goes on by itself only under routing";
+            let hint = "set enabled = true beside it, or take it out of the file until then";
+            self.error(&path.join("auto_resume"), message, hint);
+        }
+        !alone
     }
 
     fn numbers(&mut self, settings: &mut Settings, written: &written::Routing) {
@@ -63,7 +75,6 @@ impl Resolver<'_> {
         );
         set(&mut settings.cap_thread, written.cap.thread);
         set(&mut settings.cap_environment, written.cap.env);
-        set(&mut settings.overage_allowed, written.overage);
         set(&mut settings.handoff_cap_tokens, written.handoff.cap);
     }
 

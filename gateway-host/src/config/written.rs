@@ -141,8 +141,6 @@ pub(super) struct Routing {
     pub reserve: Reserve,
     pub cap: Cap,
     pub paid: Paid,
-    /// Whether a running turn may use the provider's own paid overage; default false.
-    pub overage: Option<bool>,
     /// How long an open tool may finish after the limit; default "2m".
     pub drain_timeout: Option<String>,
     /// How long a stop may stay unanswered; default "30s".

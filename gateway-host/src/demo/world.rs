@@ -157,7 +157,7 @@ pub(super) fn subscription(number: usize) -> SubscriptionId {
     SubscriptionId::new(format!("sub-{number:02}"))
 }
 
-fn inbound(content: Content, now: Timestamp) -> Inbound {
+pub(super) fn inbound(content: Content, now: Timestamp) -> Inbound {
     Inbound {
         id: InboundId::new(uuid::Uuid::now_v7().to_string()),
         profile: ProfileId::new(DEFAULT_PROFILE),

@@ -3,7 +3,7 @@
 //!
 //! * `facts`: everything a decision looks at, gathered anew for each step;
 //! * `step`: one step, durable with its audit row before anything of it is done;
-//! * `ride`: a turn under routing, from its request over limits in its middle to its end;
+//! * `ride`: a turn under routing, from its request to its end; `running`: limits in its middle;
 //! * `resume`: what goes on by itself: resets, early resets, restarts;
 //! * `word`: the person's own word: choosing, pausing, taking back;
 //! * `why`: one decision of the audit, replayed in words;
@@ -15,6 +15,7 @@ mod burn;
 mod facts;
 pub mod resume;
 pub mod ride;
+pub mod running;
 mod step;
 pub mod why;
 pub mod word;

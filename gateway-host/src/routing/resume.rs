@@ -262,8 +262,11 @@ async fn take_up(
             run,
             end: gateway_core::switch::machine::RunEnd::Stopped,
         },
-        _ if was_begun(&run, effects).await? => Event::GivenUp { run },
-        _ => return start_turn(row, &run, sessions, effects).await,
+        _ if is_resumption(&run) && effects.store.turn(&run).await?.is_none() => {
+            return start_turn(row, &run, sessions, effects).await;
+        }
+        // It ran and died with its gateway: it is sealed, and the person has been told.
+        _ => Event::GivenUp { run },
     };
     let told = say(row, &event, effects).await?;
     // Draining ends in its own interrupt; nothing runs any more that could answer it.
@@ -280,9 +283,9 @@ fn is_check(effect: &Effect) -> bool {
     matches!(effect, Effect::Check { .. })
 }
 
-/// Whether the run has a turn of its own in the store.
-async fn was_begun(run: &TurnId, effects: &Effects) -> Result<bool, StoreError> {
-    Ok(effects.store.turn(run).await?.is_some())
+/// Whether the run was begun by the end of a wait, and not by a person's turn.
+fn is_resumption(run: &TurnId) -> bool {
+    run.as_str().starts_with("quota-resume:")
 }
 
 /// The person leaves a conversation behind: nothing of it goes on by itself.

@@ -13,16 +13,15 @@ use serde_json::{Value, json};
 use crate::store::routing::AuditRow;
 
 /// What the step of a row decided, as it comes out again.
-struct Again<'r> {
-    row: &'r AuditRow,
+struct Again {
     effects: Vec<Effect>,
 }
 
-impl<'r> Again<'r> {
-    fn of(row: &'r AuditRow) -> Self {
+impl Again {
+    fn of(row: &AuditRow) -> Self {
         let replay = &row.replay;
         let (_, effects) = machine::step(&replay.machine, &replay.event, &replay.facts, row.at);
-        Self { row, effects }
+        Self { effects }
     }
 
     fn rejected(&self) -> Vec<Rejection> {
@@ -53,7 +52,11 @@ pub fn lines(row: &AuditRow, zone: &TimeZone) -> Vec<String> {
     let mut shown: Vec<Selection> = Vec::new();
     for place in places {
         if !shown.contains(&place) {
-            lines.push(format!("  known of {}: {}", name(&place), known(&board, &place)));
+            lines.push(format!(
+                "  known of {}: {}",
+                name(&place),
+                known(&board, &place)
+            ));
             shown.push(place);
         }
     }
@@ -67,7 +70,12 @@ pub fn lines(row: &AuditRow, zone: &TimeZone) -> Vec<String> {
     let cap = facts.settings.cap_thread;
     let used = gateway_core::switch::caps::counted(&row.replay.machine.switches, row.at);
     lines.push(format!("  automatic switches in 24h: {used} of {cap}"));
-    lines.extend(again.outcome().into_iter().map(|what| format!("  → {what}")));
+    lines.extend(
+        again
+            .outcome()
+            .into_iter()
+            .map(|what| format!("  → {what}")),
+    );
     lines
 }
 
@@ -142,7 +150,10 @@ fn asked(event: &Event, place: &Place) -> String {
             RunEnd::Answered => format!("{on} answered"),
             RunEnd::Stopped => format!("the turn on {on} was stopped"),
             RunEnd::Failed { report, .. } => {
-                format!("{on} refused the turn{}", of_window(report.window.as_deref()))
+                format!(
+                    "{on} refused the turn{}",
+                    of_window(report.window.as_deref())
+                )
             }
         },
         Event::Checked { .. } => format!("where does the work of {on} go on?"),
@@ -185,7 +196,9 @@ fn window(look: &Look<'_>, now: Timestamp) -> String {
         ),
         None => String::new(),
     };
-    let age = look.age_ms.map_or_else(String::new, |ms| format!(", read {}s ago", ms / 1000));
+    let age = look
+        .age_ms
+        .map_or_else(String::new, |ms| format!(", read {}s ago", ms / 1000));
     let doubt = match (look.fresh, look.rolled) {
         (_, true) => ", its cycle has ended since",
         (false, _) => ", not fresh",

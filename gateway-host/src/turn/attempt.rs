@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::Turn;
 use super::prologue::session_title;
 use crate::effects::Effects;
-use crate::routing::ride;
+use crate::routing::{ride, running};
 use crate::store::{ProviderSessionRow, StoreError};
 
 /// Stands for the answer of an attempt that worked with tools and said nothing.
@@ -63,7 +63,7 @@ pub async fn run(
         deadline: turn.profile.attempt_deadline,
         silence: turn.profile.silence,
     };
-    ride::attempt_begins(turn, position, effects).await;
+    running::attempt_begins(turn, position, effects).await;
     let seen = known.as_ref().map_or(0, |row| row.seen);
     let handle = provider.start(AttemptRequest {
         attempt,
@@ -133,10 +133,10 @@ async fn drive(
                 handle.stop.stop();
                 backstop.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
             }
-            () = ride::wakes(wake, effects) => ride::tick(turn, &handle.stop, effects).await?,
+            () = running::wakes(wake, effects) => running::tick(turn, &handle.stop, effects).await?,
             () = &mut backstop => {
                 let end = if asked || stopped { AttemptEnd::Stopped } else { AttemptEnd::Failed(overdue()) };
-                let end = ride::end_of(turn, end);
+                let end = running::end_of(turn, end);
                 return ended(turn, fold, end, effects).await;
             }
         }
@@ -150,7 +150,7 @@ async fn drive(
     } else {
         end
     };
-    let end = ride::end_of(turn, end);
+    let end = running::end_of(turn, end);
     ended(turn, fold, end, effects).await
 }
 
@@ -168,11 +168,11 @@ async fn take(
         return apply(turn, fold, event, subscription, effects).await;
     }
     if matches!(event, Event::Text { .. }) {
-        ride::hears(turn, &event, stop, effects).await?;
+        running::hears(turn, &event, stop, effects).await?;
         return apply(turn, fold, event, subscription, effects).await;
     }
     apply(turn, fold, event.clone(), subscription, effects).await?;
-    ride::hears(turn, &event, stop, effects).await
+    running::hears(turn, &event, stop, effects).await
 }
 
 async fn apply(
@@ -332,7 +332,7 @@ async fn prompt(
         };
         if let Some(so_far) = assemble(&cut) {
             let told = match &turn.rider {
-                Some(_) => render::context_within(&so_far, ride::room_for_context(turn)),
+                Some(_) => render::context_within(&so_far, running::room_for_context(turn)),
                 None => render::context(&so_far),
             };
             let mut context = render::fill(&told, &so_far.request);
