@@ -536,19 +536,12 @@ drain_timeout = "soon"
 cap = { thread = 21 }
 paid = { cap_day = -1.0 }
 "##,
-        r##"error: profiles.default.routing.drain_timeout: "soon" is not a duration
- --> /r/config.toml:8:17
+        r##"error: profiles.default.routing.auto_resume: not yet: a limited conversation goes on by itself only under routing
+ --> /r/config.toml:6:15
   |
-8 | drain_timeout = "soon"
-  |                 ^^^^^^
-  = next: write a number with its unit, for example "45s", "10m" or "1h30m"; "0m" is none
-
-error: profiles.default.routing.paid.cap_day: this is not an amount of money
-  --> /r/config.toml:10:20
-   |
-10 | paid = { cap_day = -1.0 }
-   |                    ^^^^
-   = next: write US dollars, for example 5 or 2.50; 0 means that nothing is spent
+6 | auto_resume = true
+  |               ^^^^
+  = next: set enabled = true beside it, or take it out of the file until then
 
 error: profiles.default.routing.fresh_max: `fresh_max` is 120, but must lie within 1 to 60
  --> /r/config.toml:7:13
@@ -557,6 +550,13 @@ error: profiles.default.routing.fresh_max: `fresh_max` is 120, but must lie with
   |             ^^^^
   = next: leave it out for the default
 
+error: profiles.default.routing.drain_timeout: "soon" is not a duration
+ --> /r/config.toml:8:17
+  |
+8 | drain_timeout = "soon"
+  |                 ^^^^^^
+  = next: write a number with its unit, for example "45s", "10m" or "1h30m"; "0m" is none
+
 error: profiles.default.routing.cap.thread: `cap.thread` is 21, but must lie within 0 to 20
  --> /r/config.toml:9:18
   |
@@ -564,12 +564,11 @@ error: profiles.default.routing.cap.thread: `cap.thread` is 21, but must lie wit
   |                  ^^
   = next: leave it out for the default
 
-error: profiles.default.routing.auto_resume: not yet: a limited conversation goes on by itself only under routing
- --> /r/config.toml:6:15
-  |
-6 | auto_resume = true
-  |               ^^^^
-  = next: set enabled = true beside it, or take it out of the file until then"##,
+error: profiles.default.routing.paid.cap_day: expected a number from 0, found -1.0
+  --> /r/config.toml:10:20
+   |
+10 | paid = { cap_day = -1.0 }
+   |                    ^^^^"##,
     ),
     (
         "not_toml",
