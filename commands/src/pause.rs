@@ -5,7 +5,7 @@ use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
 use crate::view::View;
-use crate::{Command, to_asker, to_everyone};
+use crate::{Command, to_everyone};
 
 pub(crate) const COMMAND: Command = Command {
     spec: CommandSpec {
@@ -25,20 +25,23 @@ pub(crate) const OFF: &str = "Automatic switching is off for this profile (`rout
 
 fn run(args: &str, view: &View) -> CommandReply {
     let Some(routing) = &view.routing else {
-        return to_asker(OFF);
+        return to_everyone(OFF, Vec::new());
     };
     match (args, routing.paused) {
-        ("" | "on", true) => to_asker("Automatic switching is paused here already."),
+        ("" | "on", true) => to_everyone("Automatic switching is paused here already.", Vec::new()),
         ("" | "on", false) => to_everyone(
             "Automatic switching is paused for this conversation. `/pause off` switches it on again.",
             vec![CommandEffect::PauseRouting(true)],
         ),
-        ("off", false) => to_asker("Automatic switching is not paused here."),
+        ("off", false) => to_everyone("Automatic switching is not paused here.", Vec::new()),
         ("off", true) => to_everyone(
             "Automatic switching is on again for this conversation.",
             vec![CommandEffect::PauseRouting(false)],
         ),
-        (other, _) => to_asker(format!("/pause takes nothing or `off`, not {other:?}.")),
+        (other, _) => to_everyone(
+            format!("/pause takes nothing or `off`, not {other:?}."),
+            Vec::new(),
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
 use crate::view::View;
-use crate::{Command, to_asker, to_everyone};
+use crate::{Command, to_everyone};
 
 pub(crate) const COMMAND: Command = Command {
     spec: CommandSpec {
@@ -21,14 +21,17 @@ pub(crate) const COMMAND: Command = Command {
 
 fn run(_args: &str, view: &View) -> CommandReply {
     let Some(routing) = &view.routing else {
-        return to_asker(crate::pause::OFF);
+        return to_everyone(crate::pause::OFF, Vec::new());
     };
     match &routing.came_from {
         Some(place) => to_everyone(
             format!("Switched back to {place}."),
             vec![CommandEffect::SwitchBack],
         ),
-        None => to_asker("There is no automatic switch to take back here."),
+        None => to_everyone(
+            "There is no automatic switch to take back here.",
+            Vec::new(),
+        ),
     }
 }
 
