@@ -68,16 +68,9 @@ pub fn find(name: &str) -> Option<&'static Command> {
     })
 }
 
-/// Names that are not there yet and must not become a plugin's meanwhile.
-const LATER: [&str; 2] = ["switch-back", "pause"];
-
 /// Whether a plugin's command of this name would stand in the way of one of the gateway's.
 pub fn is_taken(name: &str) -> bool {
-    let others = LATER.into_iter().chain([surface::BATON]);
-    find(name).is_some()
-        || others
-            .into_iter()
-            .any(|other| other.eq_ignore_ascii_case(name))
+    find(name).is_some() || surface::BATON.eq_ignore_ascii_case(name)
 }
 
 /// Whether every platform takes this name.

@@ -65,6 +65,13 @@ pub fn answered_by(route: &Route) -> String {
     format!(" Answered by {route}.")
 }
 
+/// Said among a turn's activity when its session was full and it went on in a successor.
+pub fn session_rotated(generation: u32) -> String {
+    format!(
+        "♻️ The session of this conversation was full; it goes on in a new one (generation {generation}) that was told a recap."
+    )
+}
+
 /// Which chain is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {

@@ -191,15 +191,27 @@ pub async fn settle(effects: &Effects, target: &ReplyTarget) {
     }
 }
 
-/// Says that a turn could not be kept: a fault of ours, never an answer.
+/// Says something about a message to its sender: to them alone where the platform can, else where they wrote. Never
+/// anything that is not for everybody's eyes.
+pub async fn aside(effects: &Effects, target: &ReplyTarget, text: &str) {
+    let platform = effects.platforms.get(target.platform.as_str());
+    let audience = match platform.is_none_or(|platform| platform.whispers()) {
+        true => Audience::Asker,
+        false => Audience::Everyone,
+    };
+    reply(effects, target, text, audience).await;
+}
+
+/// Says that a message could not be kept: a fault of ours, never an answer.
 pub async fn fault(effects: &Effects, target: &ReplyTarget, fault: &str) {
-    let Some(platform) = effects.platforms.get(target.platform.as_str()) else {
-        return;
-    };
-    let op = ReplyOp::Notice {
-        text: format!("⚠️ This message could not be processed: {fault}."),
-    };
-    if let Err(error) = platform.deliver(target, None, &op).await {
-        warn!(platform = %target.platform, %error, "a fault was not shown");
-    }
+    aside(effects, target, &told(fault)).await;
+}
+
+/// The same of a command or a press, by its own way.
+pub async fn command_fault(effects: &Effects, target: &ReplyTarget, fault: &str) {
+    reply(effects, target, &told(fault), Audience::Asker).await;
+}
+
+fn told(fault: &str) -> String {
+    format!("⚠️ This message could not be processed: {fault}.")
 }

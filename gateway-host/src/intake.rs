@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use gateway_core::ids::TurnId;
 use gateway_core::journal::TurnRow;
-use gateway_core::message::{Audience, Content, Inbound, Standing};
+use gateway_core::message::{Content, Inbound, Standing};
 use providers::Permissions;
 use tracing::{debug, warn};
 
+use crate::config::ChatKind;
 use crate::delivery;
 use crate::effects::Effects;
 use crate::sessions::{Sessions, Submitted};
@@ -25,9 +26,14 @@ const NEVER_REDELIVERS: &str = platforms::console::NAME;
 /// Takes one message or command. Faults are shown to the sender, never returned.
 pub async fn receive(inbound: Inbound, sessions: &Arc<Sessions>, effects: &Arc<Effects>) {
     let target = inbound.target.clone();
+    let is_message = matches!(inbound.content, Content::Text(_));
     if let Err(fault) = take(inbound, sessions, effects).await {
         warn!(%fault, "a message could not be taken");
-        delivery::fault(effects, &target, &fault.to_string()).await;
+        let fault = fault.to_string();
+        match is_message {
+            true => delivery::fault(effects, &target, &fault).await,
+            false => delivery::command_fault(effects, &target, &fault).await,
+        }
     }
 }
 
@@ -51,7 +57,7 @@ async fn take(
                 "This message is {} bytes long; at most {REQUEST_MAX} bytes are taken. Send it in parts, or as a file in the working directory.",
                 text.len()
             );
-            delivery::reply(effects, &inbound.target, &say, Audience::Asker).await;
+            delivery::aside(effects, &inbound.target, &say).await;
             Ok(())
         }
         Content::Text(text) => submit(inbound, text, sessions, effects).await,
@@ -97,22 +103,34 @@ async fn submit(
         queued: None,
         permissions,
         resumes: None,
+        ask: None,
     };
-    let Err(mut request) = sessions.start_if_idle(request, effects) else {
-        return Ok(());
-    };
-    request.queued = match write_down(&request, &lane, effects).await {
+    let admitted = match admit(request, &lane, sessions, effects).await {
         Err(StoreError::SeenBefore(_)) => return Ok(()), // another gateway of this root was faster
-        row => Some(row?),
+        admitted => admitted?,
     };
-    if let Submitted::Queued(ahead) = sessions.submit(*request, effects) {
+    if let Submitted::Queued(ahead) = admitted {
         let say = match ahead {
             1 => "Queued: it runs when the running turn has ended.".to_owned(),
             _ => format!("Queued behind {ahead} others."),
         };
-        delivery::reply(effects, &target, &say, Audience::Asker).await;
+        delivery::aside(effects, &target, &say).await;
     }
     Ok(())
+}
+
+/// Starts the request, or writes it down behind the running turn of its lane.
+pub async fn admit(
+    request: Request,
+    lane: &Lane,
+    sessions: &Arc<Sessions>,
+    effects: &Arc<Effects>,
+) -> Result<Submitted, StoreError> {
+    let Err(mut request) = sessions.start_if_idle(request, effects) else {
+        return Ok(Submitted::Started);
+    };
+    request.queued = Some(write_down(&request, lane, effects).await?);
+    Ok(sessions.submit(*request, effects))
 }
 
 /// A message that has to wait is on disk before it is acknowledged.
@@ -145,17 +163,20 @@ async fn write_down(
     Ok(row)
 }
 
-/// The profile's level, else the surface's default; `edit` and `full` only for operators.
+/// The level of the profile on this surface; `edit` and `full` only for operators. A chat platform's section has a level
+/// of its own, so that one meant for the console never reaches a channel.
 pub(crate) fn permissions(inbound: &Inbound, effects: &Effects) -> Permissions {
-    let default = if inbound.target.platform == platforms::console::NAME {
-        Permissions::ReadOnly
-    } else {
-        Permissions::None
+    let profile = effects.profile(&inbound.profile);
+    let platform = inbound.target.platform.as_str();
+    let level = match ChatKind::of(platform) {
+        Some(kind) => profile.chat.get(&kind).map(|chat| chat.permissions),
+        None => profile.permissions,
     };
-    let level = effects
-        .profile(&inbound.profile)
-        .permissions
-        .unwrap_or(default);
+    let default = match platform {
+        platforms::console::NAME => Permissions::ReadOnly,
+        _ => Permissions::None,
+    };
+    let level = level.unwrap_or(default);
     if inbound.sender.standing == Standing::Operator {
         level
     } else {

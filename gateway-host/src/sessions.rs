@@ -108,6 +108,14 @@ impl Sessions {
         running.is_some()
     }
 
+    /// Lets the running turns come to their end; what waits behind them stays on disk for the next start.
+    pub async fn wind_down(&self) {
+        for busy in self.lanes.lock().values_mut() {
+            busy.queue.clear();
+        }
+        self.idle().await;
+    }
+
     /// Cuts every running turn and waits until all are sealed. Queued requests are on disk and sealed at the next start.
     pub async fn drain(&self) {
         for busy in self.lanes.lock().values_mut() {

@@ -195,9 +195,13 @@ async fn perform(
             routing::word::chose(lane, inbound, effects).await?;
         }
         CommandEffect::ResumeConversation(id) => {
+            let left = effects.store.session(lane, effects.now()).await?;
             if effects.store.resume_conversation(lane, id).await?.is_none() {
                 let gone = "That conversation is not there any more; nothing was changed. `/resume` lists those that are.";
                 return Ok(Some(gone.to_owned()));
+            }
+            if left.conversation != *id {
+                routing::resume::leave(&left.conversation, effects).await?;
             }
             effects.mirror(lane).await;
         }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tracing::warn;
 
 use crate::effects::Effects;
+use crate::front::files;
 use crate::handoffs::mirror::Mirror;
 use crate::store::Lane;
 
@@ -61,6 +62,17 @@ async fn once(effects: &Effects) {
         .values()
         .map(|profile| profile.home.clone())
         .collect();
+    let folders = homes.clone();
+    let old_files = move || {
+        for home in &folders {
+            if let Err(error) = files::sweep(home, now) {
+                warn!(%error, home = %home.0.display(), "old attachments could not be swept");
+            }
+        }
+    };
+    if let Err(error) = tokio::task::spawn_blocking(old_files).await {
+        warn!(%error, "old attachments could not be swept");
+    }
     let swept = tokio::task::spawn_blocking(move || {
         homes
             .iter()

@@ -67,6 +67,11 @@ pub trait Platform: Send + Sync + 'static {
         true
     }
 
+    /// Whether a message, not only a command, can be answered to its sender alone.
+    fn whispers(&self) -> bool {
+        self.limits().private_replies
+    }
+
     /// Shows one op. Ops of one turn arrive one after the other, in order. `turn` is `None` for command replies.
     async fn deliver(
         &self,

@@ -145,7 +145,10 @@ impl GatewayPlugin for Fixture {
     fn on_command(&mut self, invocation: &Invocation<'_>) -> Answer<CommandAdvice> {
         let options: serde_json::Value =
             serde_json::from_str(&invocation.options).map_err(|error| error.to_string())?;
-        match options["argument"].as_str() {
+        match options
+            .get("argument")
+            .and_then(|argument| argument.as_str())
+        {
             Some("panic") => panic!("boom in a command"),
             Some("hang") => hang(),
             Some("nothing") => none(),

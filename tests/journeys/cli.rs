@@ -155,19 +155,87 @@ fn help_is_an_answer_and_nonsense_is_wrong_usage() {
     assert!(!home.root().exists(), "nothing was made");
 }
 
+// --- what is registered where
+
 #[test]
-fn commands_of_later_issues_say_not_yet() {
+fn commands_are_listed_for_both_platforms_without_any_configuration() {
     let home = Home::new();
-    for args in [&["run", "--profile", "x"][..], &["slack-manifest"]] {
-        let ran = home.run(args);
-        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
-        assert!(
-            ran.err
-                .starts_with(&format!("error: not yet: `baton {}`", args[0])),
-            "{}",
-            ran.err
-        );
+    let ran = home.run(&["commands"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    for line in [
+        "Discord: ",
+        "Slack: ",
+        "  /resume-handoff ",
+        "another name for /resume-handoff",
+        "  /baton command [argument] ",
+        "none was demoted",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
     }
+    let rows = home.run(&["commands", "--json"]).json();
+    let platforms = rows["platforms"].as_array().unwrap();
+    assert_eq!(platforms.len(), 2);
+    for platform in platforms {
+        let names: Vec<&str> = platform["commands"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|command| command["name"].as_str().unwrap())
+            .collect();
+        for name in [
+            "resume",
+            "resume-handoff",
+            "resume_handoff",
+            "handoffs",
+            "plugins",
+        ] {
+            assert!(names.contains(&name), "{name}: {platform}");
+        }
+        assert_eq!(platform["demoted"], Value::Array(vec![]));
+    }
+    assert!(!home.root().exists(), "nothing was made");
+}
+
+#[test]
+fn a_manifest_is_printed_and_honours_the_prefix_of_a_profile() {
+    let home = Home::new();
+    let ran = home.run(&["slack-manifest"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let commands = |manifest: &Value| -> Vec<String> {
+        let all = manifest["features"]["slash_commands"].as_array().unwrap();
+        all.iter()
+            .map(|command| command["command"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let plain = commands(&ran.json());
+    assert!(plain.contains(&"/resume".to_owned()) && plain.contains(&"/baton".to_owned()));
+    assert!(!home.root().exists(), "nothing was made");
+    let unknown = home.run(&["slack-manifest", "--profile", "work"]);
+    assert_eq!(unknown.code, 2);
+    assert!(
+        unknown.err.contains("there is no profile `work`"),
+        "{}",
+        unknown.err
+    );
+
+    let home = Home::with_config(
+        "[subscriptions.a]\nprovider = \"claude\"\n[profiles.default]\nchain = [\"a/m\"]\n\
+         [profiles.default.slack]\napp_token_env = \"A\"\nbot_token_env = \"B\"\n\
+         users = [\"U1\"]\ncommand_prefix = \"b-\"\n",
+    );
+    for args in [
+        &["slack-manifest"][..],
+        &["slack-manifest", "--json", "--profile", "default"],
+    ] {
+        let ran = home.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let prefixed = commands(&ran.json());
+        assert!(prefixed.contains(&"/b-resume".to_owned()), "{prefixed:?}");
+        assert!(prefixed.contains(&"/baton".to_owned()), "{prefixed:?}");
+    }
+    let listed = home.run(&["commands"]);
+    assert!(listed.out.contains("Slack (default): "), "{}", listed.out);
+    assert!(listed.out.contains("/b-resume-handoff"), "{}", listed.out);
 }
 
 // --- config

@@ -18,6 +18,7 @@ async fn world(mode: &str) -> World {
         sha256: None,
     };
     let usage = PluginUse {
+        order: 0,
         enabled: true,
         required: false,
         budget_ms: BTreeMap::from([("on_command".to_owned(), 500)]),
@@ -69,7 +70,7 @@ async fn a_plugin_that_fails_at_its_command_is_said_and_harms_nothing() {
         world
             .command("status")
             .await
-            .contains("Nothing has answered")
+            .contains("Turn: none is running.")
     );
 }
 

@@ -51,6 +51,7 @@ impl World {
         self.files
             .insert(name.into(), PluginFile { file, sha256: None });
         let usage = PluginUse {
+            order: 0,
             enabled: true,
             required: false,
             budget_ms: BTreeMap::new(),

@@ -5,9 +5,10 @@ use gateway_core::event::CallOutcome;
 use gateway_core::failure::{Failure, FailureKind, FailureScope};
 use gateway_core::ids::{ConversationId, InboundId, TurnId};
 use gateway_core::journal::{JournalEntry, TurnRow};
-use gateway_core::message::{Origin, ReplyTarget};
+use gateway_core::message::{Content, Origin, ReplyTarget};
 use gateway_core::route::Route;
 use gateway_host::store::Lane;
+use gateway_host::store::fault::Method;
 use providers::scripted::Act;
 use serde_json::json;
 use support::{World, says};
@@ -301,4 +302,42 @@ async fn two_gateways_of_one_root_never_carry_the_same_handoff() {
         world.command("resume-handoff").await,
         "The saved handoff is in use by the running turn."
     );
+}
+
+/// A platform delivers again what a gateway died under. Until the turn's first row is on disk nothing may say that the
+/// message was seen; from then on nothing may take it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_delivered_again_is_taken_exactly_if_it_was_not() {
+    let mut world = World::builder().plan("a").build().await;
+    let message = world.inbound(Content::Text("build it".into()), Origin::Human);
+    world.faults.fail(&[Method::OpenTurn]); // all that a process leaves which is killed right before
+    world.gateway().receive(message.clone()).await;
+    world.gateway().idle().await;
+    world.restart().await;
+    assert!(world.sub("a").prompts().is_empty(), "no row, no prompt");
+
+    world.sub("a").play(says("built"));
+    for _ in 0..2 {
+        world.gateway().receive(message.clone()).await;
+        world.gateway().idle().await;
+    }
+    world.restart().await;
+    world.gateway().receive(message).await;
+    world.gateway().idle().await;
+    assert_eq!(world.sub("a").prompts(), ["build it"]);
+}
+
+/// A command has no row of its own: it is remembered before it is carried out, so that nothing is done twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_delivered_again_is_done_once() {
+    let mut world = World::builder().plan("a").build().await;
+    let content = Content::Command {
+        name: "new".into(),
+        args: String::new(),
+    };
+    let command = world.inbound(content, Origin::Human);
+    world.gateway().receive(command.clone()).await;
+    world.restart().await;
+    world.gateway().receive(command).await;
+    assert_eq!(world.surface.record().replies().len(), 1);
 }

@@ -139,11 +139,22 @@ impl Rig {
         Chat::start(self)
     }
 
+    /// Adds to the configuration.
+    pub fn configure(&self, sections: &str) {
+        let text = format!("{}{sections}", self.config());
+        write(&self.path("root/config.toml"), text.as_bytes());
+    }
+
     /// The command that starts the gateway, in an environment of its own.
     pub fn command(&self) -> Command {
+        self.command_of("chat")
+    }
+
+    /// Any command of the gateway's, likewise.
+    pub fn command_of(&self, name: &str) -> Command {
         let mut command = Command::new(baton());
         command
-            .arg("chat")
+            .arg(name)
             .env_clear()
             .env("HOME", self.home.path())
             .env("BATON_HOME", self.root());

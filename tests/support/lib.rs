@@ -2,6 +2,7 @@
 //! recording chat surface and a clock that is moved by hand.
 
 pub mod gateway;
+pub mod served;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use gateway_host::config::{
     DEFAULT_PROFILE, PluginUse, ProfileSettings, ProviderSettings, RootPath, Settings,
     SubscriptionSettings,
 };
+use gateway_host::http::{HttpPlatform, Listen, Options, Server, ServerError};
 use gateway_host::routing::RoutingSettings;
 use gateway_host::store::Store;
 use gateway_host::store::fault::FaultyStore;
@@ -63,6 +65,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         let on = || PluginUse {
+            order: 0,
             enabled: true,
             required: true,
             budget_ms: BTreeMap::new(),
@@ -172,7 +175,8 @@ impl Builder {
             .collect();
         let settings = self.settings(home.path());
         let surface = Arc::new(Recording::new(SURFACE));
-        let (gateway, faults) = start(&settings, &clock, &surface, &scripted, &given).await;
+        let http = Arc::new(HttpPlatform::new());
+        let (gateway, faults) = start(&settings, &clock, &surface, &http, &scripted, &given).await;
         World {
             gateway: Some(gateway),
             store: faults.clone(),
@@ -180,6 +184,7 @@ impl Builder {
             settings,
             clock,
             surface,
+            http,
             scripted,
             given,
             home,
@@ -237,6 +242,7 @@ async fn start(
     settings: &Settings,
     clock: &MovedClock,
     surface: &Arc<Recording>,
+    http: &Arc<HttpPlatform>,
     scripted: &BTreeMap<String, Scripted>,
     given: &BTreeMap<SubscriptionId, SharedProvider>,
 ) -> (Gateway, Arc<FaultyStore>) {
@@ -254,7 +260,7 @@ async fn start(
         settings: settings.clone(),
         clock: Arc::new(clock.clone()),
         store: store.clone(),
-        platforms: vec![surface.clone()],
+        platforms: vec![surface.clone(), http.clone()],
         providers: scripted.iter().map(shared).chain(given.clone()).collect(),
         executable: baton(),
     })
@@ -272,6 +278,7 @@ pub struct World {
     pub settings: Settings,
     pub clock: MovedClock,
     pub surface: Arc<Recording>,
+    http: Arc<HttpPlatform>,
     scripted: BTreeMap<String, Scripted>,
     given: BTreeMap<SubscriptionId, SharedProvider>,
     pub home: tempfile::TempDir,
@@ -302,6 +309,24 @@ impl World {
 
     pub fn gateway(&self) -> &Gateway {
         self.gateway.as_ref().expect("the gateway runs")
+    }
+
+    /// Serves programs on a port of loopback, or wherever else.
+    pub async fn serve(&self, listen: Listen, options: Options) -> Server {
+        Server::start(listen, self.gateway(), self.http.clone(), options)
+            .await
+            .expect("the surface listens")
+    }
+
+    /// The same where it may fail.
+    pub async fn try_serve(&self, listen: Listen) -> Result<Server, ServerError> {
+        Server::start(
+            listen,
+            self.gateway(),
+            self.http.clone(),
+            Options::default(),
+        )
+        .await
     }
 
     pub fn now(&self) -> Timestamp {
@@ -401,6 +426,7 @@ impl World {
             &self.settings,
             &self.clock,
             &self.surface,
+            &self.http,
             &self.scripted,
             &self.given,
         )

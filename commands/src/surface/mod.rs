@@ -32,6 +32,8 @@ pub struct Demoted {
 pub enum Why {
     /// It stands in the explicit list of what goes behind `/baton`.
     Listed,
+    /// The platform has a command of this name itself.
+    Reserved,
     /// An alias, and the platform has no place left; its command is registered.
     AliasBeyondCap,
 }
@@ -40,6 +42,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listed => "listed for it",
+            Self::Reserved => "the platform has its own",
             Self::AliasBeyondCap => "an alias beyond the platform's cap",
         })
     }

@@ -17,6 +17,42 @@ const DESCRIPTION_MAX: usize = 2_000;
 /// where a name is put: [`fit`] refuses to choose.
 pub const BEHIND_BATON: &[&str] = &[];
 
+/// Commands of Slack's own. A manifest that lists one of them is refused whole ("invalid name";
+/// github.com/NousResearch/hermes-agent/pull/18456, github.com/openclaw/openclaw/pull/29032), so they too go behind
+/// `/baton`, unless a prefix makes another name of them.
+pub const RESERVED: &[&str] = &[
+    "apps",
+    "archive",
+    "away",
+    "call",
+    "collapse",
+    "commands",
+    "dm",
+    "dnd",
+    "expand",
+    "feed",
+    "feedback",
+    "invite",
+    "join",
+    "leave",
+    "me",
+    "msg",
+    "mute",
+    "open",
+    "prefs",
+    "pro",
+    "remind",
+    "remove",
+    "rename",
+    "search",
+    "shortcuts",
+    "shrug",
+    "star",
+    "status",
+    "topic",
+    "who",
+];
+
 /// One entry of the manifest's `features.slash_commands`, in Slack's names. In Socket Mode it needs no URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SlackCommand {
@@ -60,7 +96,9 @@ pub fn fit(
         .collect();
     let mut commands = Vec::new();
     for one in &named {
-        if commands.len() + 1 < COMMANDS_MAX {
+        if RESERVED.contains(&one.name.as_str()) {
+            demoted.push(behind_it(&one.name, Why::Reserved));
+        } else if commands.len() + 1 < COMMANDS_MAX {
             commands.push(entry(&one.name, one.spec.summary, one.spec.argument));
         } else if one.is_alias {
             demoted.push(behind_it(&one.name, Why::AliasBeyondCap));

@@ -113,6 +113,20 @@ fn slack_has_fifty_places_and_the_list_decides_who_gets_none() {
 }
 
 #[test]
+fn what_slack_keeps_for_itself_goes_behind_baton_unless_a_prefix_parts_it() {
+    let fitted = slack::fit(&table(), "", slack::BEHIND_BATON).unwrap();
+    let demoted: Vec<String> = fitted.demoted.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        demoted,
+        ["/status is reached as /baton status (the platform has its own)"]
+    );
+    assert!(fitted.commands.iter().all(|one| one.command != "/status"));
+    let fitted = slack::fit(&table(), "b-", slack::BEHIND_BATON).unwrap();
+    assert!(fitted.demoted.is_empty());
+    assert!(fitted.commands.iter().any(|one| one.command == "/b-status"));
+}
+
+#[test]
 fn aliases_give_way_before_commands_and_are_reported() {
     let with_alias = spec("first", &["first-alias"]);
     for count in [48, 99] {

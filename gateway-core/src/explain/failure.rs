@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::failure::{
-    Action, Context, Endpoint, Evidence, FailureKind, FailureScope, Judgement, judge,
+    Action, Context, Endpoint, Evidence, FailureKind, FailureScope, Headers, Judgement, judge,
 };
 use crate::usage::instant::instant;
 
@@ -87,7 +87,7 @@ pub(super) fn verdict(line: &Value) -> Result<Value, String> {
         provider: &provider,
         host_zone,
         endpoint: endpoint(line),
-        refreshable: line.pointer("/token/has_refresh").and_then(Value::as_bool),
+        refreshable: refreshable(line),
         received: ["received_at", "captured_at", "observed_at"]
             .iter()
             .find_map(|member| instant(line.get(*member)?)),
@@ -124,6 +124,22 @@ fn endpoint(line: &Value) -> Endpoint {
         Endpoint::Refresh
     } else {
         Endpoint::Model
+    }
+}
+
+/// Whether a refresh of the login can help; it cannot once it was tried.
+fn refreshable(line: &Value) -> Option<bool> {
+    let tried = [
+        "/token/refreshed",
+        "/token/refreshed_just_now",
+        "/refreshed",
+        "/after_refresh",
+    ]
+    .iter()
+    .any(|pointer| line.pointer(pointer).and_then(Value::as_bool) == Some(true));
+    match tried {
+        true => Some(false),
+        false => line.pointer("/token/has_refresh").and_then(Value::as_bool),
     }
 }
 
@@ -175,7 +191,10 @@ fn share(line: &Value) -> Option<f64> {
 fn evidence(line: &Value) -> Result<Evidence, String> {
     let status = match line.get("status") {
         None | Some(Value::Null) => None,
-        Some(Value::String(name)) if name.parse::<u16>().is_err() => None,
+        // "529 Overloaded"; a word alone is a typed name.
+        Some(Value::String(name)) if name.parse::<u16>().is_err() => {
+            name.get(..3).and_then(|digits| digits.parse().ok())
+        }
         Some(value) => Some(whole(value).ok_or("`status` is not an HTTP status")?),
     };
     let mut evidence = Evidence::default();
@@ -194,6 +213,13 @@ fn evidence(line: &Value) -> Result<Evidence, String> {
     }
     for member in TEXTS {
         spoken |= take_text(&mut evidence, line.get(*member));
+    }
+    if line
+        .get("exit_code")
+        .and_then(Value::as_i64)
+        .is_some_and(|code| code != 0)
+    {
+        evidence.set_exited();
     }
     for member in ["code", "cause", "success", "is_error"] {
         if let Some(value) = line.get(member) {
@@ -242,6 +268,9 @@ fn says_something(name: &str, value: &Value) -> bool {
 fn take_text(evidence: &mut Evidence, value: Option<&Value>) -> bool {
     match value {
         Some(Value::String(text)) => evidence.take_text(text),
+        Some(value @ Value::Array(items)) if items.iter().any(Value::is_object) => {
+            evidence.take_value(value);
+        }
         Some(Value::Array(items)) => {
             let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
             evidence.take_text(&texts.join("\n"));
@@ -278,8 +307,13 @@ fn headers(line: &Value) -> Vec<(String, String)> {
         Value::Bool(flag) => vec![flag.to_string()],
         _ => Vec::new(),
     };
-    let fields = line.get("headers").and_then(Value::as_object);
-    fields
+    let headers = line.get("headers");
+    if let Some(headers @ (Value::Array(_) | Value::String(_))) = headers {
+        let named = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        return Headers::of_json(headers).iter().map(named).collect();
+    }
+    headers
+        .and_then(Value::as_object)
         .into_iter()
         .flatten()
         .flat_map(|(name, value)| {

@@ -12,6 +12,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -121,6 +122,11 @@ fn read(name: &str, payload: &Value, line: &Value, now: Timestamp, into: &mut Sa
     } else {
         registry(payload, line, now).unwrap_or_else(|| detect::readings(payload, &origin))
     };
+    if let (true, Some(shown)) = (readings.is_empty(), payload.as_str()) {
+        let zone = text(line, "host_zone").and_then(|name| TimeZone::get(name).ok());
+        let at = origin.observed_at.unwrap_or(now);
+        readings = detect::screen(shown, at, zone.as_ref(), &origin);
+    }
     let is_stale = payload.get("stale").and_then(Value::as_bool) == Some(true);
     let needs_stamp = is_registry(payload);
     for reading in &mut readings {

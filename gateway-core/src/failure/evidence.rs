@@ -6,9 +6,12 @@ use serde_json::{Map, Value};
 
 use super::loose;
 use super::members::{
-    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, has_answer_text, no_answer, status_number,
+    INNER_KEYS, MESSAGE_KEYS, NAME_KEYS, STATUS_KEYS, Verdict, has_answer_text, is_hollow,
+    limit_event, no_answer, reason_phrase, status_number,
 };
 use super::resets::fields::{self, Stated};
+use super::stream::Stream;
+use super::tidy::tidy;
 use crate::headers::Headers;
 use crate::usage::lenient;
 
@@ -20,13 +23,6 @@ const MAX_VALUES: usize = 400;
 const MAX_BODY: usize = 1024 * 1024;
 /// Names kept.
 const MAX_NAMES: usize = 32;
-
-/// What a status word of the unified windows says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Allowed,
-    Rejected,
-}
 
 /// One answer, unwrapped.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +58,8 @@ pub struct Evidence {
     pub(super) synthetic: bool,
     /// A body that should be there is empty.
     pub(super) empty: bool,
+    /// The program ended badly.
+    pub(super) exited: bool,
     /// What a limit event of the Claude program says.
     pub(super) event: Option<Verdict>,
     /// The model a quota names.
@@ -72,6 +70,7 @@ pub struct Evidence {
     pub(super) google: bool,
     /// The envelope of MiniMax was met.
     pub(super) base_resp: bool,
+    stream: Stream,
     values: usize,
 }
 
@@ -110,12 +109,23 @@ impl Evidence {
         &self.headers
     }
 
+    /// Whether a stream of an answer was cut: it began, nothing went wrong in it, and it has no end.
+    pub(super) fn is_cut(&self) -> bool {
+        self.stream.is_cut() && !self.errored
+    }
+
     pub(crate) fn set_status(&mut self, status: u16) {
         self.status = Some(status);
     }
 
     pub(crate) fn add_header(&mut self, name: &str, value: &str) {
         self.headers.add(name, value);
+    }
+
+    /// Takes note that the program ended badly, whatever it printed.
+    pub(crate) fn set_exited(&mut self) {
+        self.exited = true;
+        self.errored = true;
     }
 
     /// Takes the body of an answer: JSON, an event stream, HTML, or prose.
@@ -143,7 +153,8 @@ impl Evidence {
 
     /// Takes prose, whatever may be written inside it.
     pub(crate) fn take_text(&mut self, text: &str) {
-        let text = loose::head(text);
+        let text = tidy(loose::head(text));
+        let text = text.as_ref();
         let start: String = text.trim_start().chars().take(200).collect();
         let start = start.to_lowercase();
         if ["<!doctype", "<html", "<head", "<title"]
@@ -161,8 +172,15 @@ impl Evidence {
 
     /// Takes what another source says of the same account, for example its usage screen. A refusal's own words outrank it.
     pub(crate) fn take_other_source(&mut self, value: &Value) {
-        if let Value::Object(fields) = value {
-            fields::collect(fields, 0, &mut self.beside);
+        self.look_beside(value, 0);
+    }
+
+    fn look_beside(&mut self, value: &Value, depth: usize) {
+        if let (Value::Object(fields), 0..4) = (value, depth) {
+            fields::collect(fields, depth, &mut self.beside);
+            for inner in fields.values() {
+                self.look_beside(inner, depth + 1);
+            }
         }
     }
 
@@ -172,6 +190,7 @@ impl Evidence {
         for line in text.lines() {
             let line = line.trim();
             let data = line.strip_prefix("data:").map(str::trim);
+            self.stream.mark(data == Some("[DONE]"));
             let json = data.or_else(|| line.starts_with('{').then_some(line));
             let Some(Ok(value)) = json.map(serde_json::from_str::<Value>) else {
                 if line
@@ -184,6 +203,9 @@ impl Evidence {
             };
             if value.is_object() {
                 any = true;
+                if data.is_some() {
+                    self.stream.look(&value);
+                }
                 self.open(&value, 1);
             }
         }
@@ -208,10 +230,13 @@ impl Evidence {
         let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
         match texts {
             Some(texts) if !texts.is_empty() => self.say(&texts.join("\n"), depth),
-            _ => items
-                .iter()
-                .take(16)
-                .for_each(|item| self.open(item, depth)),
+            _ => {
+                items.iter().for_each(|item| self.stream.look(item));
+                items
+                    .iter()
+                    .take(16)
+                    .for_each(|item| self.open(item, depth));
+            }
         }
     }
 
@@ -237,7 +262,10 @@ impl Evidence {
             }
             return;
         }
-        self.limit_event(&get);
+        if let Some((verdict, window)) = limit_event(&get) {
+            self.event = Some(verdict);
+            self.window = window;
+        }
         for key in NAME_KEYS {
             self.name(key, get(key));
         }
@@ -296,6 +324,7 @@ impl Evidence {
         self.errored |= base.is_some_and(|code| code != 0) || unanswered.is_some();
         self.names.extend(unanswered);
         self.succeeded |= is("is_error", false);
+        self.empty |= is_hollow(get);
         self.retried |= get("previous_errors")
             .and_then(Value::as_array)
             .is_some_and(|past| !past.is_empty());
@@ -307,28 +336,6 @@ impl Evidence {
         if let Some(model) = model.filter(|model| !model.starts_with('<')) {
             self.model = Some(model.chars().take(80).collect());
         }
-    }
-
-    /// `rate_limit_info` of the Claude program (2.1.332): `rejected` is a refusal only with a window or a reset, and not while
-    /// paid overage carries the account.
-    fn limit_event<'v>(&mut self, get: &impl Fn(&str) -> Option<&'v Value>) {
-        let Some(info) = get("rate_limit_info").or_else(|| get("quotalimits")) else {
-            return;
-        };
-        let status = info
-            .get("status")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let yes = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
-        let kind = info.get("rateLimitType").and_then(Value::as_str);
-        let stated = kind.is_some() || info.get("resetsAt").is_some_and(|at| !at.is_null());
-        self.window = kind.map(str::to_owned);
-        self.event = Some(match status {
-            "rejected" | "denied" if stated && !yes("overageInUse") && !yes("isUsingOverage") => {
-                Verdict::Rejected
-            }
-            _ => Verdict::Allowed,
-        });
     }
 
     fn take_headers(&mut self, fields: &Map<String, Value>) {
@@ -347,7 +354,8 @@ impl Evidence {
     }
 
     fn say(&mut self, text: &str, depth: usize) {
-        let text = loose::head(text);
+        let text = tidy(loose::head(text));
+        let text = text.as_ref();
         if text.trim().is_empty() {
             return;
         }
@@ -393,6 +401,10 @@ impl Evidence {
             }
             _ => return,
         };
+        if let Some(status) = reason_phrase(&text) {
+            self.inner_status = self.inner_status.or(Some(status));
+            return;
+        }
         let is_status = text
             .parse::<u16>()
             .is_ok_and(|number| (100..600).contains(&number));

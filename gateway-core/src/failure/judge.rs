@@ -5,7 +5,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::action::Action;
-use super::evidence::{Evidence, Verdict};
+use super::evidence::Evidence;
+use super::members::Verdict;
 use super::resets::clock::Clock;
 use super::resets::when::china;
 use super::resets::{self, Reset, Source};
@@ -149,7 +150,7 @@ pub fn judge(evidence: &Evidence, context: &Context<'_>, key: Option<&str>) -> J
 fn status(evidence: &Evidence) -> Option<u16> {
     let outer = evidence.status.filter(|status| *status >= 400);
     let written =
-        || size::status_in(&evidence.outer).or_else(|| size::status_in(&evidence.message));
+        || size::status_in(&evidence.message).or_else(|| size::status_in(&evidence.outer));
     evidence
         .inner_status
         .or(outer)
@@ -197,7 +198,7 @@ fn no_failure(facts: &Facts<'_>) -> bool {
     if facts.context.endpoint == Endpoint::Usage && facts.status == Some(429) {
         return true;
     }
-    if refused || evidence.empty || evidence.html {
+    if refused || evidence.empty || evidence.html || evidence.is_cut() {
         return false;
     }
     match evidence.event {
@@ -236,6 +237,9 @@ fn retry_at(
     facts: &Facts<'_>,
     clock: &Clock<'_>,
 ) -> Option<Timestamp> {
+    if row.clockless {
+        return None;
+    }
     let stated = facts.reset.at;
     // A time that has just passed is asked about soon; no wait is guessed over it.
     let guess = || {

@@ -14,7 +14,9 @@ pub(super) fn embedded(text: &str) -> Option<(std::ops::Range<usize>, Value)> {
     let braces = text.match_indices('{').map(|(at, _)| at);
     braces.take(MAX_TRIES).find_map(|at| {
         let rest = head(text.get(at..)?);
-        let (length, value) = strict(rest).or_else(|| loose(rest))?;
+        let (length, value) = strict(rest)
+            .or_else(|| quoted(rest))
+            .or_else(|| loose(rest))?;
         let holds_something = value.as_object().is_some_and(|fields| !fields.is_empty());
         holds_something.then_some((at..at + length, value))
     })
@@ -38,13 +40,37 @@ pub(super) fn ends_without_beginning(text: &str) -> bool {
         // A line of a colon alone, or with a comment behind it, keeps the connection alive.
         !line.is_empty() && !line.starts_with(':')
     });
-    lines.next() == Some("data: [DONE]") && lines.next().is_none()
+    match lines.next() {
+        Some(line) => line == "data: [DONE]" && lines.next().is_none(),
+        None => !text.trim().is_empty(),
+    }
 }
 
 fn strict(text: &str) -> Option<(usize, Value)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((values.byte_offset(), value))
+}
+
+/// An object inside a string of JSON that stands in prose: `body: "{\"error\": …}"`.
+fn quoted(text: &str) -> Option<(usize, Value)> {
+    let behind = text.get(1..)?.trim_start_matches("\\n").trim_start();
+    if !behind.starts_with("\\\"") {
+        return None;
+    }
+    let mut escaped = false;
+    let end = text.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    // Cut off: what is there is still escaped.
+    let length = end.unwrap_or(text.len());
+    let inside: String = serde_json::from_str(&format!("\"{}\"", text.get(..length)?))
+        .ok()
+        .or_else(|| end.is_none().then(|| text.replace("\\\"", "\"")))?;
+    let (_, value) = strict(&inside).or_else(|| loose(&inside))?;
+    Some((length, value))
 }
 
 fn loose(text: &str) -> Option<(usize, Value)> {
@@ -167,6 +193,7 @@ mod tests {
             r#"429 {"error": {"message": "a b's", "code": 429, "x": null}} at line {3}"#,
             r#"Error code: 429 - {'error': {'message': "a b's", 'code': 429, 'x': None}}"#,
             "API Error {\"error\": {\"message\": \"a\nb's\", \"code\": 429, \"x\": null",
+            r#"status 429, body: "{\"error\": {\"message\": \"a b's\", \"code\": 429, \"x\": null}}" (x)"#,
             r#"f() { x } {"error": {"message": "a b's", "code": 429, "x":"#,
         ] {
             let found = embedded(text).map(|(_, value)| value);

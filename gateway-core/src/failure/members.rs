@@ -101,6 +101,35 @@ pub(super) const INNER_KEYS: &[&str] = &[
     "violations",
 ];
 
+/// What a status word of the unified windows says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Allowed,
+    Rejected,
+}
+
+/// `rate_limit_info` of the Claude program (2.1.332): its word, and the window it names. `rejected` is a refusal only with a
+/// window or a reset, and not while paid overage carries the account. `None` = no such event.
+pub(super) fn limit_event<'v>(
+    get: &impl Fn(&str) -> Option<&'v Value>,
+) -> Option<(Verdict, Option<String>)> {
+    let info = get("rate_limit_info").or_else(|| get("quotalimits"))?;
+    let status = info
+        .get("status")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let yes = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
+    let kind = info.get("rateLimitType").and_then(Value::as_str);
+    let stated = kind.is_some() || info.get("resetsAt").is_some_and(|at| !at.is_null());
+    let verdict = match status {
+        "rejected" | "denied" if stated && !yes("overageInUse") && !yes("isUsingOverage") => {
+            Verdict::Rejected
+        }
+        _ => Verdict::Allowed,
+    };
+    Some((verdict, kind.map(str::to_owned)))
+}
+
 /// Whether an event of a stream carries text of the answer: a delta of any of the three protocols.
 pub(super) fn has_answer_text<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> bool {
     let text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
@@ -114,6 +143,24 @@ pub(super) fn has_answer_text<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> b
     get("delta").or(choice).is_some_and(delta)
 }
 
+/// Whether an answer came to its end without a word and without a token: an empty success.
+pub(super) fn is_hollow<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> bool {
+    let is = |key: &str, wanted: &str| get(key).and_then(Value::as_str) == Some(wanted);
+    let bare = |key: &str| {
+        get(key)
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+    };
+    let unspent = || {
+        let tokens = get("usage").and_then(|usage| usage.get("output_tokens")?.as_f64());
+        tokens == Some(0.0)
+    };
+    let ended = || get("stop_reason").is_some_and(|reason| !reason.is_null());
+    is("object", "chat.completion") && bare("choices")
+        || is("type", "message") && bare("content") && ended() && unspent()
+        || is("type", "result") && is("result", "") && unspent()
+}
+
 /// An HTTP status that says "failed", as a number or as text.
 pub(super) fn status_number(value: &Value) -> Option<u16> {
     let number = match value {
@@ -124,6 +171,26 @@ pub(super) fn status_number(value: &Value) -> Option<u16> {
     u16::try_from(number)
         .ok()
         .filter(|status| (400..600).contains(status))
+}
+
+/// The status whose standard words (RFC 9110) stand where a typed name would: they say no more than the number.
+pub(super) fn reason_phrase(text: &str) -> Option<u16> {
+    Some(match text {
+        "Bad Request" => 400,
+        "Unauthorized" => 401,
+        "Payment Required" => 402,
+        "Forbidden" => 403,
+        "Not Found" => 404,
+        "Request Timeout" => 408,
+        "Payload Too Large" | "Content Too Large" => 413,
+        "Unprocessable Entity" | "Unprocessable Content" => 422,
+        "Too Many Requests" => 429,
+        "Internal Server Error" => 500,
+        "Bad Gateway" => 502,
+        "Service Unavailable" => 503,
+        "Gateway Timeout" => 504,
+        _ => return None,
+    })
 }
 
 /// Why an answer that came with a success status is none: Google's `promptFeedback.blockReason` and `finishReason`, the
@@ -141,6 +208,7 @@ pub(super) fn no_answer<'v>(get: &impl Fn(&str) -> Option<&'v Value>) -> Option<
         "prohibited_content",
         "spii",
         "content_filter",
+        "malformed_function_call",
         "network_error",
         "network-error",
         "error",

@@ -14,6 +14,8 @@ mod resets;
 mod rows;
 mod signs;
 mod size;
+mod stream;
+mod tidy;
 mod vendors;
 mod words;
 
@@ -26,7 +28,24 @@ pub use crate::headers::Headers;
 pub use action::Action;
 pub use evidence::Evidence;
 pub use judge::{Context, Endpoint, Judgement, judge};
-pub use resets::number::HORIZON;
+pub use resets::number::{HORIZON, plausible};
+
+/// The instant for which a sentence announces a reset ("resets 3pm (Europe/Berlin)"), seen at `now` by a program whose host
+/// is in `zone`; `None` = it announces none, or it has passed.
+pub(crate) fn reset_in_words(
+    text: &str,
+    now: Timestamp,
+    zone: Option<&jiff::tz::TimeZone>,
+) -> Option<Timestamp> {
+    let clock = resets::clock::Clock {
+        now,
+        received: now,
+        host_zone: zone,
+        vendor_zone: None,
+        window: None,
+    };
+    resets::in_prose(text, &clock, false).at
+}
 
 /// What went wrong. The words are the contract's (`baton explain failure` prints them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

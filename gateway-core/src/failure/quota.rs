@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::FailureKind::{Billing, Overloaded, RateLimit};
 use super::FailureScope::{self, Account, AccountModel, Burst, Request, UpstreamShared};
 use super::action::Action;
-use super::evidence::Verdict;
+use super::members::Verdict;
 use super::resets::Source;
 use super::rows::{Facts, Row, row};
 use super::signs::Sign;
@@ -24,16 +24,25 @@ const MINUTE: Duration = Duration::from_secs(60);
 const CONCURRENCY_PAUSE: Duration = Duration::from_secs(5);
 pub(super) fn money_or_quota(facts: &Facts<'_>) -> Option<Row> {
     let said = facts.said;
+    // "Now draws from your extra usage, not your plan limits."
+    if said.has(Sign::ExtraUsage) && said.has(Sign::NotYourLimit) {
+        return Some(row(Billing, Account).act(Action::FailoverNow));
+    }
     if said.has(Sign::NotYourLimit) {
         return Some(row(Overloaded, UpstreamShared));
     }
     if said.has(Sign::FairUse) {
         return Some(row(RateLimit, Account).act(Action::DisableUntilOperator));
     }
-    if said.has(Sign::LimitZero)
-        && said.any(&[Sign::QuotaOrMoney, Sign::UsageLimit, Sign::Throttle])
-    {
-        return Some(row(RateLimit, AccountModel).act(Action::FailoverNow));
+    let limited = facts.status == Some(429)
+        || said.any(&[
+            Sign::QuotaOrMoney,
+            Sign::UsageLimit,
+            Sign::Throttle,
+            Sign::SharedExhausted,
+        ]);
+    if said.has(Sign::LimitZero) && limited {
+        return Some(row(RateLimit, AccountModel).clockless());
     }
     if facts.context.long_context && said.has(Sign::Money) && said.has(Sign::ExtraUsage) {
         return Some(row(Billing, Request).act(Action::ShrinkRequest));
@@ -188,9 +197,12 @@ pub(super) fn throttle(facts: &Facts<'_>) -> Row {
         };
     }
     // Nothing but the number: unknown. Move on for this turn, keep the account.
-    let headers = &facts.evidence.headers;
-    let unreadable =
-        headers.get("retry-after").is_some() || headers.get("retry-after-ms").is_some();
+    // A header of speed that says nothing usable still says that it was speed.
+    let unreadable = facts.evidence.headers.iter().any(|(name, _)| {
+        ["retry-after", "x-ratelimit-", "x-rate-limit-"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    });
     let named = facts.said.any(&[
         Sign::Throttle,
         Sign::RampUp,

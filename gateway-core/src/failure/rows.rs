@@ -71,6 +71,8 @@ pub(super) struct Row {
     pub(super) guess: Option<Duration>,
     /// The instant when none is stated.
     pub(super) until: Option<Timestamp>,
+    /// No clock helps, whatever instant the answer states.
+    pub(super) clockless: bool,
 }
 
 impl Row {
@@ -78,6 +80,15 @@ impl Row {
         Self {
             kind: None,
             ..row(BadRequest, Request)
+        }
+    }
+
+    /// Moves on, and no clock brings it back.
+    pub(super) fn clockless(self) -> Self {
+        Self {
+            action: Some(Action::FailoverNow),
+            clockless: true,
+            ..self
         }
     }
 
@@ -96,6 +107,7 @@ pub(super) fn row(kind: FailureKind, scope: FailureScope) -> Row {
         action: None,
         guess: None,
         until: None,
+        clockless: false,
     }
 }
 
@@ -120,6 +132,9 @@ fn edge(facts: &Facts<'_>) -> Option<Row> {
     if walled {
         return Some(row(Transport, NetworkEdge).act(Action::FailoverNow));
     }
+    if evidence.is_cut() && facts.status.is_none_or(|status| status < 400) {
+        return Some(row(Transport, Request));
+    }
     if evidence.empty && facts.status.is_none_or(|status| status < 400) {
         return Some(row(Transport, Request));
     }
@@ -137,7 +152,8 @@ fn content(facts: &Facts<'_>) -> Option<Row> {
     if facts.said.has(Sign::ContentFilter) {
         return Some(row(ContentFilter, Request));
     }
-    let refused_as_malformed = matches!(facts.status, None | Some(400 | 404 | 422 | 500));
+    let refused_as_malformed =
+        matches!(facts.status, None | Some(200..=299 | 400 | 404 | 422 | 500));
     (facts.said.has(Sign::BrokenHistory) && refused_as_malformed)
         .then(|| row(BadRequest, Session).act(Action::RepairHistoryThenRetry))
 }
@@ -180,7 +196,7 @@ fn size(facts: &Facts<'_>) -> Option<Row> {
     let limited = said.any(&[Sign::Minute, Sign::Day, Sign::Throttle, Sign::QuotaOrMoney])
         && facts.status != Some(400);
     let too_long = [Sign::Overflow, Sign::OutputTooBig, Sign::OutputCap];
-    if said.any(&too_long) && !limited {
+    if said.any(&too_long) && !limited && !said.has(Sign::BadShape) {
         let fits = said.has(Sign::OutputCap)
             || size::question_fits(message).unwrap_or(!said.has(Sign::Overflow));
         return Some(match fits {
@@ -210,6 +226,7 @@ fn upstream(facts: &Facts<'_>) -> Option<Row> {
         return Some(row(UpstreamRateLimit, UpstreamShared));
     }
     let windowless = !said.any(&[
+        Sign::LimitZero,
         Sign::Minute,
         Sign::Day,
         Sign::UsageLimit,
@@ -235,7 +252,10 @@ fn load_or_login(facts: &Facts<'_>) -> Option<Row> {
     if said.has(Sign::Overload) && !login_status {
         return Some(row(Overloaded, UpstreamShared));
     }
-    if facts.context.endpoint == Endpoint::Refresh {
+    // A refresh the service could not serve says nothing about the login.
+    let served =
+        !matches!(facts.status, Some(500..)) && !said.any(&[Sign::Unreached, Sign::Timeout]);
+    if facts.context.endpoint == Endpoint::Refresh && (served || said.has(Sign::AuthDead)) {
         return Some(row(Auth, Account));
     }
     let throttled = said.any(&[Sign::Throttle, Sign::Concurrency, Sign::RampUp]);
@@ -246,6 +266,8 @@ fn load_or_login(facts: &Facts<'_>) -> Option<Row> {
     let denied = said.has(Sign::Auth)
         && (facts.status == Some(403)
             || matches!(facts.status, None | Some(400)) && !said.has(Sign::ModelMissing));
+    // A typed name outranks a status that says the service broke.
+    let denied = denied || facts.names.has(Sign::Auth) && matches!(facts.status, Some(500 | 502));
     (login || denied).then(|| row_of_login(facts))
 }
 
@@ -323,10 +345,25 @@ fn request(facts: &Facts<'_>) -> Option<Row> {
     if facts.said.has(Sign::BadMedia) {
         return Some(row(BadRequest, Request).act(Action::ShrinkRequest));
     }
+    let bad = facts.said.any(&[Sign::BadShape, Sign::BadRequest]) || facts.status == Some(400);
+    if bad && names_a_message(&facts.evidence.message) {
+        return Some(row(BadRequest, Session).act(Action::RepairHistoryThenRetry));
+    }
     facts
         .said
         .any(&[Sign::BadShape, Sign::BadRequest])
         .then(|| row(BadRequest, Request))
+}
+
+/// Whether a validator points at a message of the conversation: `messages.5.content.0`, `input[3]`, `contents[2]`.
+fn names_a_message(text: &str) -> bool {
+    ["messages.", "messages[", "contents[", "contents.", "input["]
+        .iter()
+        .any(|place| {
+            text.split(place)
+                .skip(1)
+                .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
 }
 
 fn by_status(facts: &Facts<'_>) -> Row {
@@ -335,12 +372,15 @@ fn by_status(facts: &Facts<'_>) -> Row {
         Some(401 | 403) => row_of_login(facts),
         Some(402) => row(Billing, Account),
         Some(408 | 504 | 522 | 524) => row(Timeout, Request),
+        // The other side, or a proxy between, gave up on the request.
+        Some(499) => row(Transport, Request),
         Some(429) => throttle(facts),
         Some(404) => row(BadRequest, AccountModel).act(Action::FailoverNow),
         Some(400..=499) => row(BadRequest, Request),
         Some(502 | 520..=526) => row(Transport, Request),
         Some(500..) => row(Overloaded, UpstreamShared),
         Some(_) => row(Transport, Request),
+        None if facts.evidence.exited => row(Transport, Request),
         // An error whose type nobody knows is theirs and passes.
         None => row(Overloaded, UpstreamShared),
     }

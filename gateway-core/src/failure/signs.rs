@@ -35,20 +35,20 @@ signs! {
         "data inspection failed", "safety system|filter|filters|settings|reasons|policy|policies|guidelines", "blocked ~4 safety|recitation|blocklist",
         "prohibited content|use", "responsible ai", "moderation ~2 failed|flagged|blocked|blocks|error", "cyber policy",
         "content exists risk", "prompt|input|output|request|response ~3 blocked ~4 filter|filtering|policy|moderation|safety",
-        "high risk ~2 rejected|blocked|content", "contain|contains|containing ~2 unsafe|harmful|sensitive|prohibited|offensive|explicit", "harmful content",
-        "finish reason ~1 safety|recitation|blocklist|spii|prohibited", "block reason", "stop reason ~1 refusal", "input|output|prompt|response ~1 sensitive", "cant help with this",
+        "high risk ~2 rejected|blocked|content", "contain|contains|containing ~2 unsafe|harmful|sensitive|prohibited|offensive|explicit", "harmful content", "cant|cannot|unable ~2 help|assist ~1 with that|this",
+        "finish reason ~1 safety|recitation|blocklist|spii|prohibited", "block reason", "stop reason ~1 refusal", "input|output|prompt|response ~1 sensitive",
         "敏感", "违规", "不安全", "内容审核", "内容安全", "安全策略",
     ],
     /// The conversation as sent breaks a rule of the protocol; sent again it breaks it again.
     BrokenHistory => [
         "tool use|call|calls ~8 without ~3 tool result|response|output|results|responses", "tool result|results ~9 corresponding|matching|preceding|previous ~3 tool use|call|calls|block|assistant",
         "tool result|results ~4 without|unexpected", "unexpected ~3 tool use|result", "tool calls ~3 must be followed", "tool call|use ids ~2 did not have|match", "must be a response to a ~1 preceding|preceeding",
-        "did not have response messages", "no tool call|output|result ~2 found", "roles must alternate", "must alternate between",
+        "did not have response messages", "tool result|results|response|responses ~12 tool use|call|calls", "did not find ~3 tool result|use|call", "tool call|use ~1 id|ids ~3 not ~1 found|exist", "no tool call|output|result ~2 found", "roles must alternate", "must alternate between",
         "function response ~8 function call", "function call ~5 comes immediately after", "thinking ~9 cannot|must ~1 be modified|removed",
         "thinking ~6 cannot be modified", "signature ~6 thinking", "thinking ~6 signature", "thought signature", "invalid ~2 signature",
         "when thinking is enabled ~8 must start", "expected thinking ~4 but|found", "final block ~6 thinking", "each tool use ~2 must",
         "tool use ids ~3 unique", "duplicate|multiple ~4 tool ~2 id|ids|result|results", "missing ~3 tool result|results|output|outputs|response|responses",
-        "content blocks must be non empty", "must have non empty content", "content ~3 cannot be empty", "messages|parts|content|contents ~3 must not be empty",
+        "content blocks must be non empty", "empty text|content ~1 block|blocks",  "must have non empty content", "content ~3 cannot be empty", "messages|parts|content|contents ~3 must not be empty",
         "conversation must ~2 start|end|alternate", "first message must", "last message must", "assistant message prefill",
         "reasoning ~6 without ~4 following", "item|items ~4 required ~2 following|preceding", "without its required ~3 item",
         "lone|unpaired|invalid|low|high ~2 surrogate|surrogates", "surrogates not allowed", "reasoning content ~6 must be passed|missing",
@@ -59,7 +59,7 @@ signs! {
     BadMedia => [
         "image|images|pdf|attachment|attachments|audio|video|screenshot ~7 processed|invalid|unsupported|corrupt|corrupted|unreadable|decoded|mismatch|malformed|damaged",
         "process|decode|read|parse|download|fetch|invalid|unsupported|unreadable|corrupt|corrupted ~3 image|images|pdf|attachment|attachments|audio|video|screenshot",
-        "image was specified using", "image ~2 media type ~6 appears", "invalid base64 ~4 image|data|url", "image|images|pdf|attachment|audio|video ~4 not valid|readable|supported",
+        "supports|accepts|allows ~4 # image|images|attachment|attachments|file|files|pages", "image was specified using", "image ~2 media type ~6 appears", "invalid base64 ~4 image|data|url", "image|images|pdf|attachment|audio|video ~4 not valid|readable|supported",
         "pdf|document|file ~3 password protected",
     ],
     /// A long-context feature the plan lacks; a shorter conversation passes, waiting does not help.
@@ -81,7 +81,7 @@ signs! {
         "image|images|attachment|attachments|document|documents|file|files|pdf|media ~5 too large|big|many",
         "request entity too large", "payload|body|content|entity too large", "request|body|payload ~4 exceeds ~3 maximum|max|size|limit ~3 size|bytes|mb",
         "exceeds ~5 # ~1 mb|mib|bytes", "exceeds ~4 5mb|10mb|20mb|30mb|32mb|50mb|100mb", "too large max ~1 32mb|20mb|10mb|50mb|100mb|#", "image|images ~5 exceed|exceeds|exceeded|too", "pdf ~3 pages",
-        "maximum|max request ~1 size", "exceed|exceeds|exceeded ~3 maximum|max|allowed ~2 content|body|payload length|size", "request body ~3 too large", "length limit exceeded", "too many images",
+        "maximum|max request ~1 size", "exceed|exceeds|exceeded ~3 maximum|max|allowed ~2 content|body|payload length|size", "request body ~3 too large", "message|messages|request|body|prompt|content ~1 size # exceeds|exceeded", "length limit exceeded", "too many images",
     ],
     Overflow => [
         "context length|window|size ~10 enough", "keep the first # tokens",
@@ -107,14 +107,14 @@ signs! {
     ],
     /// The length asked for the answer is beyond what the model gives: the question has no part in it.
     OutputCap => [
-        "max tokens|completion|output|new ~2 must be", "range of max tokens|completion|output", "exceed|exceeds|exceeded ~3 output token|tokens maximum|max", "maximum value for max tokens", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
+        "max tokens|completion|output|new ~2 must be", "range of max tokens|completion|output", "exceed|exceeds|exceeded ~3 output token|tokens maximum|max", "maximum value for max tokens", "response|output|completion ~2 exceed|exceeds|exceeded ~3 token|tokens limit|maximum", "maximum allowed number of output tokens", "max tokens ~6 model|models ~2 maximum|limit ~2 output|completion",
     ],
     /// "The service is limiting, and it is not your limit."
     NotYourLimit => ["not ~1 your ~2 limit|limits|quota|usage", "temporarily limiting requests", "unrelated to your usage"],
     Overload => [
         "overloaded", "overload", "overloading", "at|over|full|max|maximum|exceeded|insufficient|limited|no ~1 capacity", "capacity ~4 exceeded|reached|exhausted|constraints|limited|limit|unavailable|available|error",
-        "high|heavy|peak|unprecedented|increased|higher|exceptionally ~2 demand|load|traffic|volume", "server|servers|service|system|engine|model|backend|we ~3 busy", "temporarily unavailable|overwhelmed", "service ~2 unavailable",
-        "slow down", "queue ~2 full|long", "internal server error", "server had an error", "try again ~3 different model", "no available ~3 channel|channels|worker|workers|server|servers|backend|instance",
+        "high|heavy|peak|unprecedented|increased|higher|exceptionally ~2 demand|load|traffic|volume", "server|servers|service|system|engine|model|backend|we ~3 busy", "temporarily unavailable|overwhelmed", "service|resource ~2 unavailable",
+        "slow down", "queue ~2 full|long", "internal server error", "server had an error", "try again ~3 different model", "no available ~3 account|accounts|provider|providers|credential|credentials|channel|channels|worker|workers|server|servers|backend|instance",
         "model ~2 loading|warming", "not ready", "too many users", "currently unavailable", "server|servers|service ~3 unavailable|overwhelmed|degraded", "no healthy upstream",
         "负载", "繁忙", "过载", "访问量过大", "拥挤", "混雑", "服务不可用",
     ],
@@ -130,7 +130,7 @@ signs! {
     Money => [
         "insufficient|low|negative|zero|no|not|enough|inadequate ~2 balance|funds|credit|credits", "balance ~4 insufficient|low|exhausted|depleted|negative|empty|zero|enough|overdue",
         "credit|credits ~4 low|exhausted|depleted|expired|insufficient|empty|used|enough|zero|required|consumed", "out of ~2 credit|credits|funds|money", "out of extra usage",
-        "exhausted|depleted|spent|used ~4 credit|credits|balance|funds", "more credits", "payment ~3 required|failed|declined|overdue|method",
+        "exhausted|depleted|spent|used ~4 credit|credits|balance|funds", "requires|require|need|needs ~1 more credits", "payment ~3 required|failed|declined|overdue|method",
         "billing ~2 hard|soft|limit|error|inactive|disabled|suspended",
         "recharge", "arrears", "arrearage", "arrear", "overdue", "prepay|prepaid|prepayment ~3 depleted|exhausted|used", "free ~2 trial ~4 ended|expired|exhausted|over",
         "subscription|plan|package|membership ~3 expired|ended|cancelled|canceled|lapsed|inactive", "prompt tokens limit exceeded", "no ~2 active|valid ~2 subscription|plan", "not active ~6 billing", "not included", "usage not included",
@@ -151,9 +151,9 @@ signs! {
         "usage limit|limits|cap|quota", "usage ~3 exceeded|exhausted|reached|depleted|used", "hit|reached|exceeded|exhausted|maxed|used|consumed|exceed ~5 limit|limits|quota|cap|allowance|allotment|allocation|usage",
         "session|weekly|daily|monthly|hourly|hour|5h|7d|week|day|opus|sonnet|fable|plan|message|messages|prompt ~2 limit|limits|quota|cap|allowance ~3 reached|hit|exceeded|exhausted|used|reset|resets",
         "session|weekly|daily|monthly|hourly|5h ~2 limit|limits|quota|cap|allowance", "quota ~5 reached|exhausted|exceeded|used|depleted|finished|refreshed|reset|resets|consumed|limit", "no|out|zero|remaining ~3 quota", "limit ~2 exhausted",
-        "limit will|resets|reset", "allowance ~3 exceeded|exhausted|reached|used", "premium ~2 request|requests|interactions ~4 allowance|limit|quota|exceeded|used|exhausted", "free ~2 usage|quota|tier|allowance|limit|messages|requests ~3 exceeded|used|exhausted|reached|ended|over",
+        "limit will|resets|reset", "limit|limits|quota|allowance to reset|refresh|renew", "limit reached|hit|exceeded ~2 resets|reset|upgrade", "exceed|exceeds|exceeded ~1 accounts rate limit", "allowance ~3 exceeded|exhausted|reached|used", "premium ~2 request|requests|interactions ~4 allowance|limit|quota|exceeded|used|exhausted", "free ~2 usage|quota|tier|allowance|limit|messages|requests ~6 exceeded|used|exhausted|reached|ended|over",
         "used ~2 all ~6 usage|quota|allowance|requests|messages|prompts|tokens", "access terminated", "fair use|usage", "out of ~3 usage|requests|messages|prompts|tokens", "limit ~1 of # ~3 requests|messages|prompts|tokens", "exceeded ~4 usage",
-        "free models per day", "blocking limit", "限额", "配额", "额度", "使用上限", "用量", "使用量", "次数",
+        "free models per day", "blocking limit", "达 ~4 限额", "限额 ~4 达|到|用|尽|超|重|将", "超 ~6 限额", "用完|尽 ~6 限额", "配额", "额度", "使用上限", "用量", "使用量", "次数",
         "límite ~3 uso|sesión|semanal", "limite ~3 uso|utilisation|usage|atteinte|atingido|semanal", "nutzungslimit", "limit ~2 erreicht", "上限 ~3 達", "利用制限",
     ],
     /// A budget of a minute or less.
@@ -161,7 +161,7 @@ signs! {
         "per minute|min|second|sec", "too many tokens", "tpm", "rpm", "itpm", "otpm", "qps", "rps", "tps", "qpm", "perminute", "a minute", "# requests ~3 minute|second", "burst", "every|each minute|second", "calls|requests|queries|tokens|messages ~1 minute|second", "1m|60s|1min|10s|1s ~2 limit|window", "minute ~2 limit|quota|window|rate",
         "每分钟", "每分", "每秒", "分間",
     ],
-    Day => ["per day", "tpd", "rpd", "perday", "daily", "todays", "today", "24h|24hr|24hrs|24hours ~2 limit|quota|window", "per ~1 24 hours", "day ~1 limit|quota", "calls|requests|queries|tokens|messages day", "每日", "每天", "今日", "当日"],
+    Day => ["per day", "tpd", "rpd", "perday", "daily", "todays", "limit|limits|quota|allowance|usage|requests|messages|used ~4 today", "today ~4 limit|quota|allowance", "24h|24hr|24hrs|24hours ~2 limit|quota|window", "per ~1 24 hours", "day ~1 limit|quota", "calls|requests|queries|tokens|messages day", "每日", "每天", "今日", "当日"],
     /// Longer than a day.
     Month => ["this month", "monthly", "per month", "weekly", "per week", "this week", "calls|requests|queries|tokens|messages month|week", "billing cycle|period", "每周", "每月", "本月"],
     Concurrency => ["concurrency", "concurrent", "parallel", "simultaneous", "max parallel", "too many ~3 connections|sessions|streams|running|active", "并发"],
@@ -174,16 +174,16 @@ signs! {
     /// A restriction that a person must lift.
     FairUse => ["fair use|usage policy", "restore access ~6 submit", "submit a request ~4 restore", "request frequency has been limited"],
     /// The plan has no share of this model at all.
-    LimitZero => ["limit 0"],
+    LimitZero => ["limit 0", "doesnt|not|without|no ~2 have|include|in|has|a ~2 free ~1 tier", "no free ~1 tier"],
     /// Permanent for this copy of the login.
     AuthDead => [
-        "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run login", "please ~2 login|log|sign", "not logged in", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
+        "refresh token ~8 used|reused|revoked|expired|invalid|found", "invalid grant", "token|access ~4 revoked", "log|sign|logged|signed|login ~1 in again", "run ~3 login", "please ~2 login|log|sign", "not logged in", "no access to ~4 found", "not be refreshed", "account ~5 deactivated|disabled|banned|terminated|blocked|locked",
         "organization|workspace|project ~4 disabled|deactivated|deleted", "restricted access", "access ~3 restricted|suspended", "api ~1 key|keys ~4 invalid|incorrect|expired|revoked|disabled|deleted|valid|missing|required|found|provided|unauthorized", "invalid|incorrect|wrong|missing|bad|unknown|no|expired|malformed ~2 key", "invalid|incorrect x api key",
         "not ~1 allowed ~3 organization|org|workspace", "location|country|territory|region ~3 not ~1 supported|available|allowed", "no ~2 auth|authentication|credential|credentials", "missing environment variable", "requires|require ~2 setting|set ~6 env|environment var|variable", "not eligible for", "invalid ~1 api ~1 key", "apikey", "missing ~2 authentication|authorization|credentials", "reauthenticate", "requires re authentication",
         "entitlement error", "密钥", "未登录", "令牌无效",
     ],
     /// A refresh may mend it.
-    AuthExpired => ["token ~3 expired", "expired ~2 token|credentials|jwt|session", "session ~2 expired", "credentials ~3 expired", "jwt ~2 expired", "obtain a new token", "refresh your ~2 token", "bearer token ~6 invalid|expired"],
+    AuthExpired => ["token ~3 expired", "expired ~2 token|credentials|jwt|session", "session ~6 expired", "credentials ~3 expired", "jwt ~2 expired", "obtain a new token", "refresh your ~2 token", "bearer token ~6 invalid|expired"],
     Auth => [
         "authentication", "authenticate", "authenticated", "authorize|authorized", "unauthorized", "unauthorised", "unauthenticated", "permission|permissions ~2 denied|error|required|insufficient", "access denied|forbidden", "forbidden", "not ~2 access|permission|authorized",
         "invalid|bad|incorrect ~2 token|credentials|credential|bearer|authorization", "bearer token", "auth error|failed|unavailable", "login required|failed", "unrecognized client", "signature does not match", "身份验证", "鉴权", "认证失败", "无权",
@@ -194,28 +194,28 @@ signs! {
     /// No connection came about.
     Unreached => [
         "econnrefused", "enotfound", "eai again", "fetch failed", "failed to connect|fetch", "connection error|refused", "connect error", "connecterror", "upstream connect error", "reset reason", "getaddrinfo", "name resolution",
-        "unable to connect|reach", "could not connect|reach|resolve", "host ~2 unreachable", "apiconnectionerror", "error sending request",
+        "dial tcp|udp", "no such host", "server misbehaving", "unable to connect|reach", "could not connect|reach|resolve", "host ~2 unreachable", "apiconnectionerror", "error sending request",
     ],
     Transport => [
         "econnreset", "econnrefused", "enotfound", "econnaborted", "epipe", "eai again", "eproto", "hang up", "fetch failed", "failed to fetch|connect|send", "connection|connections|connect|socket ~4 error|refused|reset|closed|aborted|lost|dropped|failed|terminated|interrupted|broken|broke|attempts",
         "connect error", "connecterror", "network ~2 error|failure|failed|issue|connection|lost", "unexpected eof|end", "eof", "stream ~4 disconnected|closed|ended|interrupted|incomplete|cut|aborted|error|reset|terminated", "error sending request", "other side closed", "premature close|end", "type error terminated", "goaway", "forcibly|remotely closed", "actively refused",
         "upstream connect error", "reset reason", "before headers", "bad gateway", "getaddrinfo", "name resolution", "dns", "certificate", "ssl|tls ~3 error|failed|verify|handshake", "proxy ~2 error|failed|connect", "incomplete ~2 read|response|stream|body", "peer closed", "protocol error", "server disconnected",
-        "empty ~2 response|reply|body|stream|completion", "no body", "und err", "without ~3 response completed", "payload ~2 not complete|completed", "did not ~2 provide|return|produce|contain ~3 message|messages|content|output|text|answer", "connection|websocket ~1 limit reached", "broken pipe", "host ~2 unreachable", "origin ~2 unreachable|down|error", "json parse error", "json parsing failed", "error decoding response", "could not connect|reach",
+        "empty ~2 response|reply|body|stream|completion", "no ~1 output|content|text|response generated|returned|received|produced", "not valid json", "malformed function|tool call", "no body", "und err", "without ~3 response completed", "payload ~2 not complete|completed", "did not ~2 provide|return|produce|contain ~3 message|messages|content|output|text|answer", "connection|websocket ~1 limit reached", "broken pipe", "host ~2 unreachable", "origin ~2 unreachable|down|error", "json parse error", "json parsing failed", "error decoding response", "could not connect|reach",
         "unable to connect|reach", "apiconnectionerror", "disconnected", "网络错误", "连接失败",
     ],
     /// This machine has no way out.
     LocalNetwork => [
-        "cant assign requested address", "cannot assign requested address", "network ~1 unreachable|down", "enetunreach", "enetdown", "eaddrnotavail", "ehostunreach", "no route to host", "no internet", "offline", "internet connection", "waiting for network",
+        "cant assign requested address", "cannot assign requested address", "network ~1 unreachable|down", "enetunreach", "enetdown", "eaddrnotavail", "ehostunreach", "no route to host", "no internet", "internet disconnected", "offline", "internet connection", "waiting for network",
         "all connection attempts failed",
     ],
     ModelMissing => [
         "model|models|deployment ~8 not ~2 found|exist|supported|available|accessible|enabled|allowed|have", "model|deployment ~4 doesnt|cannot|isnt ~2 exist|found|available|supported|access", "model ~10 isnt ~1 supported|available", "unknown|unsupported|invalid|nonexistent ~1 model|deployment",
-        "no endpoints ~2 found|available", "no such model|deployment", "model ~3 unavailable ~3 region|country|location", "issue with the selected model", "no allowed providers", "deployment ~6 not exist", "model ~4 deprecated|retired|decommissioned|discontinued|removed|sunset", "access ~4 to model", "模型不存在", "不支持该模型",
+        "not ~2 valid model|deployment", "no endpoints ~2 found|available", "no such model|deployment", "model ~3 unavailable ~3 region|country|location", "issue with the selected model", "no allowed providers", "deployment ~6 not exist", "model ~4 deprecated|retired|decommissioned|discontinued|removed|sunset", "access ~4 to model", "模型不存在", "不支持该模型",
     ],
     /// The request's shape, in the words of validators: no word beside them makes it anything else.
     BadShape => [
         "invalid json payload", "unknown name ~4 at", "extra inputs", "should match pattern", "input should be", "unrecognized request argument", "invalid schema for function", "json schema is invalid",
-        "unsupported parameter|value", "unknown parameter", "failed to deserialize ~6 body|json|request",
+        "unsupported parameter|value", "unknown parameter", "tools # ~1 function ~1 name", "failed to deserialize ~6 body|json|request",
     ],
     BadRequest => [
         "invalid request|argument|parameter|params|param|schema|json|value|input|type|format", "bad request", "validation error|exception|failed", "not found", "unsupported", "unrecognized", "unknown parameter|field|name", "malformed", "invalid", "missing required", "must be", "not supported", "参数", "不支持",

@@ -14,9 +14,11 @@ fn pattern(text: &str) -> Regex {
 
 static AFFORD: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)only afford\s+([\d,]+)"));
 static LIMIT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)limit:?\s+([\d,]+)[^.]{0,40}?requested:?\s+([\d,]+)"));
+    LazyLock::new(|| pattern(r"(?i)limit:?\s+([\d,]+)[^.]{0,40}?requested:?\s+~?([\d,]+)"));
 static WINDOW: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)(?:maximum|max)\s+context\s+(?:length|window|size)\s+(?:is|of)\s+([\d,]+)")
+    pattern(
+        r"(?i)(?:maximum|max|model's|model\x{2019}s)\s+context\s+(?:length|window|size)\s+(?:is|of)\s+(?:only\s+)?([\d,]+)",
+    )
 });
 static PARTS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -42,16 +44,28 @@ pub(super) fn above_the_limit(message: &str) -> Option<bool> {
     Some(number(found.get(2)?.as_str())? > number(found.get(1)?.as_str())?)
 }
 
+/// The parts of the question as a message lists them. A message that stands there twice is counted once.
+fn parts(message: &str) -> Vec<u64> {
+    let mut named: Vec<&str> = Vec::new();
+    let mut sizes = Vec::new();
+    for part in PARTS.captures_iter(message) {
+        let name = part.get(2).map_or("", |name| name.as_str());
+        if named.contains(&name) {
+            break;
+        }
+        named.push(name);
+        sizes.extend(part.get(1).and_then(|size| number(size.as_str())));
+    }
+    sizes
+}
+
 /// Whether the question alone fits the window. `None` = the numbers do not say.
 pub(super) fn question_fits(message: &str) -> Option<bool> {
     if let Some(sum) = SUM.captures(message) {
         return Some(number(sum.get(1)?.as_str())? < number(sum.get(3)?.as_str())?);
     }
     let window = number(WINDOW.captures(message)?.get(1)?.as_str())?;
-    let parts: Vec<u64> = PARTS
-        .captures_iter(message)
-        .filter_map(|part| number(part.get(1)?.as_str()))
-        .collect();
+    let parts = parts(message);
     let parts = if parts.is_empty() {
         INPUT
             .captures_iter(message)

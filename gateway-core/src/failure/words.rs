@@ -115,6 +115,8 @@ pub(super) struct Phrasebook {
     starting: Vec<Vec<usize>>,
     /// Words no gap reaches over.
     barriers: Vec<u16>,
+    /// Figures that stand in phrases as words of their own; they are numbers all the same.
+    figures: Vec<u16>,
 }
 
 impl Phrasebook {
@@ -126,7 +128,14 @@ impl Phrasebook {
             phrases: Vec::new(),
             starting: Vec::new(),
             barriers: vec![STOP],
+            figures: Vec::new(),
         };
+        for part in table.iter().flat_map(|(_, phrases)| *phrases) {
+            for word in part.split([' ', '|']).filter(|word| is_figure(word)) {
+                let id = book.id(word);
+                book.figures.push(id);
+            }
+        }
         for word in barriers {
             let id = book.id(word);
             book.barriers.push(id);
@@ -148,7 +157,11 @@ impl Phrasebook {
                 continue;
             }
             for alternatives in pieces(part) {
-                let words = alternatives.split('|').map(|word| self.id(word)).collect();
+                let mut words: Vec<u16> =
+                    alternatives.split('|').map(|word| self.id(word)).collect();
+                if words.contains(&NUMBER) {
+                    words.extend(&self.figures);
+                }
                 steps.push(Step { words, gap });
                 gap = 0;
             }
@@ -229,6 +242,10 @@ impl Phrasebook {
     }
 }
 
+fn is_figure(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// A run of ideographs is one step per character; anything else is one step.
 fn pieces(part: &'static str) -> Vec<&'static str> {
     if !part.chars().all(is_ideograph) {
@@ -272,6 +289,8 @@ mod tests {
                 (0, &["credit ~3 low|empty"]),
                 (1, &["limit # requested #"]),
                 (2, &["余额不足"]),
+                (3, &["limit 0"]),
+                (4, &["tools # name"]),
             ],
             &["rate"],
         );
@@ -283,6 +302,8 @@ mod tests {
             ("credit rate low", 0),
             ("Limit 30,000, Requested 35064", 2),
             ("账户余额不足", 4),
+            ("limit: 0", 8),
+            ("tools[0].name, tools[7]", 16),
         ] {
             assert_eq!(book.meanings(text), want, "{text}");
         }

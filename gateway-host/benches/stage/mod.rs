@@ -132,6 +132,7 @@ pub(crate) fn settings(home: &Path, entries: usize) -> Settings {
     };
     let plugin = |name: &str| {
         let usage = PluginUse {
+            order: 0,
             enabled: true,
             required: true,
             budget_ms: BTreeMap::new(),

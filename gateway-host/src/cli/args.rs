@@ -58,8 +58,8 @@ pub(crate) enum Command {
     /// Check, describe or show the configuration
     #[command(subcommand)]
     Config(ConfigTopic),
-    /// Serve Discord, Slack and HTTP until stopped (not yet)
-    Run(Anything),
+    /// Serve Discord and Slack until stopped; the first SIGTERM or Ctrl-C ends in order, the second at once
+    Run(RunArgs),
     /// Show every subscription's windows: used, reset, age of the reading, verdict
     Usage(UsageArgs),
     /// Replay one turn's decisions: what was known, who was considered, why each other one was not taken
@@ -67,8 +67,12 @@ pub(crate) enum Command {
         /// The turn's id; the newest one without it
         turn: Option<String>,
     },
-    /// Print the Slack manifest (not yet)
-    SlackManifest(Anything),
+    /// Print the manifest of the Slack app, to make it from
+    SlackManifest {
+        /// The profile whose command prefix it has; not needed while they agree
+        #[arg(long, value_name = "P")]
+        profile: Option<String>,
+    },
     /// Show which slash commands are registered where, and what a platform's cap demoted
     Commands {
         /// Only this profile's; every profile unless named
@@ -163,6 +167,20 @@ pub(crate) struct UsageArgs {
     pub(crate) profile: Option<String>,
 }
 
+/// What `run` serves, and how it ends.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Only these profiles; every one with a platform unless named
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Vec<String>,
+    /// How long running turns get when it is to stop; 20s unless named
+    #[arg(long, value_name = "TIME")]
+    pub(crate) drain: Option<String>,
+    /// Forget operators by pairing, and offer new codes
+    #[arg(long)]
+    pub(crate) pair: bool,
+}
+
 /// What `explain` explains.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum Topic {
@@ -172,13 +190,6 @@ pub(crate) enum Topic {
     Usage,
     /// What would be decided in a scenario
     Decision,
-}
-
-/// Arguments of a command that is not built yet: whatever comes, the answer is "not yet".
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Anything {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _anything: Vec<std::ffi::OsString>,
 }
 
 #[cfg(test)]

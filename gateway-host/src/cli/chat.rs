@@ -35,7 +35,7 @@ pub(crate) fn known(profile: &ProfileId, settings: &Settings) -> Result<(), Fail
 }
 
 /// Takes the secrets the settings name, and whatever looks like one, out of every log line.
-fn redact(settings: &Settings) -> logging::Redact {
+pub(crate) fn redact(settings: &Settings) -> logging::Redact {
     let redactor = crate::redactor(settings);
     Arc::new(move |line| redactor.redact(line).into_owned())
 }

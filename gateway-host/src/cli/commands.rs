@@ -1,6 +1,8 @@
 //! `baton commands`: what is registered where, from the one table, and what a platform's cap demoted. Works without a
 //! configuration; with one, each prefix a profile puts before its commands is a place of its own.
 
+use std::collections::BTreeMap;
+
 use commands::surface::{BATON, Demoted, Misfit, discord, slack};
 use commands::{find, specs};
 use gateway_core::command::CommandSpec;
@@ -9,37 +11,30 @@ use serde_json::{Value, json};
 use super::Surroundings;
 use super::answer::Answer;
 use super::outcome::{Exit, Failure};
-use crate::config::Settings;
+use crate::config::{ChatKind, ProfileSettings, Settings};
 
 /// One registration: a platform, and the profiles whose commands have the same prefix there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) platform: Platform,
+    pub(crate) platform: ChatKind,
     /// Before every name but `/baton`; mostly empty.
     pub(crate) prefix: String,
     /// Empty = no profile asks for it yet.
     pub(crate) profiles: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Platform {
-    Discord,
-    Slack,
+/// The platform's name for people.
+fn name(platform: ChatKind) -> &'static str {
+    match platform {
+        ChatKind::Discord => "Discord",
+        ChatKind::Slack => "Slack",
+    }
 }
 
-impl Platform {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Discord => "Discord",
-            Self::Slack => "Slack",
-        }
-    }
-
-    fn cap(self) -> usize {
-        match self {
-            Self::Discord => discord::COMMANDS_MAX,
-            Self::Slack => slack::COMMANDS_MAX,
-        }
+fn cap(platform: ChatKind) -> usize {
+    match platform {
+        ChatKind::Discord => discord::COMMANDS_MAX,
+        ChatKind::Slack => slack::COMMANDS_MAX,
     }
 }
 
@@ -53,26 +48,45 @@ pub(crate) fn run(
     show(&places, answer)
 }
 
-/// Where commands are registered: as each platform is without a configuration, until profiles say more.
+/// Where commands are registered: once for each prefix the profiles have on a platform, and as they are without a
+/// configuration where no profile is served.
 pub(crate) fn places(
     settings: Option<&Settings>,
     profile: Option<&str>,
 ) -> Result<Vec<Place>, Failure> {
-    let known = settings.is_some_and(|settings| {
-        let mut known = settings.profiles.keys();
-        known.any(|id| Some(id.as_str()) == profile)
-    });
-    if let Some(profile) = profile.filter(|_| !known) {
+    let profiles: Vec<&ProfileSettings> = settings
+        .into_iter()
+        .flat_map(|settings| settings.profiles.values())
+        .filter(|one| profile.is_none_or(|profile| one.id.as_str() == profile))
+        .collect();
+    if let Some(profile) = profile.filter(|_| profiles.is_empty()) {
         return Err(Failure::usage(anyhow::anyhow!(
             "there is no profile `{profile}`; `baton config show` lists those there are."
         )));
     }
-    let place = |platform| Place {
+    let all = ChatKind::ALL.into_iter();
+    Ok(all
+        .flat_map(|platform| places_on(platform, &profiles))
+        .collect())
+}
+
+fn places_on(platform: ChatKind, profiles: &[&ProfileSettings]) -> Vec<Place> {
+    let mut by_prefix: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for profile in profiles {
+        if let Some(chat) = profile.chat.get(&platform) {
+            let prefix = by_prefix.entry(&chat.command_prefix).or_default();
+            prefix.push(profile.id.to_string());
+        }
+    }
+    if by_prefix.is_empty() {
+        by_prefix.insert("", Vec::new());
+    }
+    let place = |(prefix, profiles): (&str, Vec<String>)| Place {
         platform,
-        prefix: String::new(),
-        profiles: profile.map(str::to_owned).into_iter().collect(),
+        prefix: prefix.to_owned(),
+        profiles,
     };
-    Ok(vec![place(Platform::Discord), place(Platform::Slack)])
+    by_prefix.into_iter().map(place).collect()
 }
 
 fn show(places: &[Place], answer: &mut Answer) -> Result<Exit, Failure> {
@@ -125,7 +139,7 @@ fn fit(place: &Place, table: &[&CommandSpec]) -> Result<Fitted, Vec<Misfit>> {
         }
     };
     match place.platform {
-        Platform::Discord => {
+        ChatKind::Discord => {
             let fitted = discord::fit(table, &place.prefix)?;
             let one = |command: &discord::DiscordCommand| {
                 let option = command.options.first();
@@ -137,7 +151,7 @@ fn fit(place: &Place, table: &[&CommandSpec]) -> Result<Fitted, Vec<Misfit>> {
                 demoted: fitted.demoted,
             })
         }
-        Platform::Slack => {
+        ChatKind::Slack => {
             let fitted = slack::fit(table, &place.prefix, slack::BEHIND_BATON)?;
             let one = |command: &slack::SlackCommand| {
                 let name = command.command.trim_start_matches('/');
@@ -152,7 +166,7 @@ fn fit(place: &Place, table: &[&CommandSpec]) -> Result<Fitted, Vec<Misfit>> {
 }
 
 fn sheet(place: &Place, fitted: &Result<Fitted, Vec<Misfit>>) -> String {
-    let name = place.platform.name();
+    let name = name(place.platform);
     let whose = match place.profiles.as_slice() {
         [] => String::new(),
         profiles => format!(" ({})", profiles.join(", ")),
@@ -193,7 +207,7 @@ fn sheet(place: &Place, fitted: &Result<Fitted, Vec<Misfit>>) -> String {
     format!(
         "{name}{whose}: {} of {} commands{lines}{demoted}",
         fitted.commands.len(),
-        place.platform.cap()
+        cap(place.platform)
     )
 }
 
@@ -226,10 +240,10 @@ fn row(place: &Place, fitted: &Result<Fitted, Vec<Misfit>>) -> Value {
         .collect();
     let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
     json!({
-        "platform": place.platform.name().to_lowercase(),
+        "platform": place.platform.name(),
         "profiles": place.profiles,
         "prefix": place.prefix,
-        "cap": place.platform.cap(),
+        "cap": cap(place.platform),
         "commands": commands,
         "demoted": demoted,
         "problems": misfits,
@@ -245,14 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_every_alias_is_on_both_platforms() {
+    fn every_command_and_every_alias_is_reached_on_both_platforms() {
         for place in places(None, None).unwrap() {
             let fitted = fit(&place, &table()).unwrap();
-            let names: Vec<&str> = fitted
-                .commands
-                .iter()
-                .map(|one| one.name.as_str())
-                .collect();
+            let own = fitted.commands.iter().map(|one| one.name.as_str());
+            let demoted = fitted.demoted.iter().map(|one| one.name.as_str());
+            let names: Vec<&str> = own.chain(demoted).collect();
             for spec in table() {
                 for name in std::iter::once(&spec.name).chain(spec.aliases) {
                     assert!(
@@ -273,7 +285,7 @@ mod tests {
     #[test]
     fn a_prefix_stands_before_every_name_and_is_seen_through() {
         let place = Place {
-            platform: Platform::Discord,
+            platform: ChatKind::Discord,
             prefix: "b-".to_owned(),
             profiles: vec!["default".to_owned(), "work".to_owned()],
         };
@@ -298,7 +310,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let place = Place {
-            platform: Platform::Slack,
+            platform: ChatKind::Slack,
             prefix: "No Spaces ".to_owned(),
             profiles: Vec::new(),
         };

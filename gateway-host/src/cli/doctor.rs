@@ -1,6 +1,7 @@
 //! `baton doctor`: looks at everything a turn will need and spends nothing. Each line is ok, warn or fail with a hint; one
 //! fail makes the exit code 1.
 
+mod chats;
 mod checks;
 
 use serde_json::json;
@@ -155,6 +156,7 @@ fn look(around: &Surroundings) -> Result<Vec<Check>, Failure> {
         checks.extend(checks::subscriptions(settings, &around.environment).await);
         checks.extend(checks::plugins(settings).await);
     })?;
+    checks.extend(chats::chats(settings, &around.environment));
     checks.push(checks::snapshot(&settings.usage_snapshot));
     Ok(checks)
 }

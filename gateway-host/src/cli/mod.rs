@@ -13,9 +13,10 @@ mod explain;
 mod handoff;
 mod import;
 mod init;
-mod not_yet;
 mod outcome;
 mod plugin;
+mod run;
+mod slack_manifest;
 mod usage;
 mod why;
 
@@ -82,10 +83,12 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Explain(topic) => explain::run(topic, &mut answer),
         Command::Doctor => doctor::run(&surroundings, &mut answer),
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
-        Command::Run(_) => not_yet::answer("run"),
+        Command::Run(args) => run::run(&args, &surroundings, &answer),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
         Command::Why { turn } => why::run(turn.as_deref(), &surroundings, &mut answer),
-        Command::SlackManifest(_) => not_yet::answer("slack-manifest"),
+        Command::SlackManifest { profile } => {
+            slack_manifest::run(profile.as_deref(), &surroundings, &mut answer)
+        }
         Command::Commands { profile } => {
             commands::run(profile.as_deref(), &surroundings, &mut answer)
         }

@@ -103,6 +103,11 @@ impl ProfilePath {
     pub fn handoffs(&self) -> PathBuf {
         self.0.join("state").join("turn-handoff")
     }
+
+    /// Where files that people sent are kept, one folder per conversation.
+    pub fn attachments(&self) -> PathBuf {
+        self.0.join("state").join("attachments")
+    }
 }
 
 /// The profile that lives in the root itself.
@@ -289,6 +294,8 @@ pub struct PluginFile {
 /// `[profiles.P.plugins] NAME = { … }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginUse {
+    /// Where it stands among the profile's plugins, as the files have them; what they do not name stands first.
+    pub order: usize,
     pub enabled: bool,
     pub required: bool,
     /// Budget per hook in milliseconds, where it differs from the default.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use gateway_core::ids::{ProfileId, SubscriptionId};
 use gateway_core::route::{Billing, Route};
 
-use super::document::KeyPath;
+use super::document::{KeyPath, Place};
 use super::nearest::did_you_mean;
 use super::opencode_routes;
 use super::problem::{Problem, Problems, Spot, sounds_secret};
@@ -540,6 +540,7 @@ impl Resolver<'_> {
         for (name, plugin) in written {
             self.plugin_name(name, &path.join(name));
             let settings = PluginUse {
+                order: self.order_of(&path.join(name)),
                 enabled: plugin.enabled.unwrap_or(true),
                 required: plugin.required.unwrap_or(false),
                 budget_ms: plugin.budget_ms.clone(),
@@ -548,6 +549,19 @@ impl Resolver<'_> {
             all.insert(name.clone(), settings);
         }
         all
+    }
+
+    /// Where a key stands: after everything the files do not name, the root's file before a profile's own.
+    fn order_of(&self, path: &KeyPath) -> usize {
+        let Some(place) = self.places.get(path) else {
+            return 0;
+        };
+        let root = self.root.config_file();
+        let position = |one: &Place| (one.source.path != root, one.key.start);
+        let all = self.places.values();
+        1 + all
+            .filter(|other| position(other) < position(place))
+            .count()
     }
 
     fn plugin_files(&mut self, written: &Written) -> BTreeMap<String, PluginFile> {
@@ -648,6 +662,7 @@ impl PluginUse {
     /// What a profile gets that does not name a bundled plugin.
     fn bundled() -> Self {
         Self {
+            order: 0,
             enabled: true,
             required: false,
             budget_ms: BTreeMap::new(),

@@ -804,6 +804,24 @@ const SMALL: &str =
     "[subscriptions.a]\nprovider = \"claude\"\n[profiles.default]\nchain = [\"a/opus\"]\n";
 
 #[test]
+fn plugins_stand_in_the_order_of_the_file() {
+    let text = "[subscriptions.a]\nprovider = \"claude\"\n[profiles.default]\nchain = [\"a/x\"]\n[profiles.default.plugins]\nzebra = {}\nquota = {}\n[profiles.default.plugins.ant]\nlimit = 3\n";
+    let settings = read(text).unwrap().settings;
+    let plugins = &settings.profiles[&ProfileId::new("default")].plugins;
+    let mut order: Vec<_> = plugins
+        .iter()
+        .map(|(name, usage)| (usage.order, name))
+        .collect();
+    order.sort();
+    let names: Vec<&str> = order.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["handoff", "zebra", "quota", "ant"]);
+    assert_eq!(
+        plugins["handoff"].order, 0,
+        "what the file does not name stands first"
+    );
+}
+
+#[test]
 fn a_profile_file_wins_and_its_errors_name_it() {
     let work = "chain = [\"a/sonnet\"]\nsilence = \"2m\"\n";
     let (_folder, root) = root_with(&[

@@ -313,6 +313,7 @@ fn settings(home: &std::path::Path) -> Settings {
         required: true,
         budget_ms: BTreeMap::new(),
         config: json!({}),
+        order: 0,
     };
     let mut routing = RoutingSettings::default();
     routing.settings.enabled = true;

@@ -208,6 +208,7 @@ fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Se
         .map(|id| Route::new(id.as_str(), "opus"))
         .collect();
     let on = || PluginUse {
+        order: 0,
         enabled: true,
         required: true,
         budget_ms: BTreeMap::new(),

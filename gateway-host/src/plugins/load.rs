@@ -159,15 +159,15 @@ pub(crate) fn private_copy(bytes: &[u8], sha256: &str, run: &Path) -> std::io::R
     Ok(path)
 }
 
-/// An instant as the file system has it; one it cannot hold is the oldest there is.
-pub(super) fn system_time(at: jiff::Timestamp) -> SystemTime {
-    SystemTime::try_from(at).unwrap_or(SystemTime::UNIX_EPOCH)
+/// The time as file systems keep it.
+pub(crate) fn now() -> SystemTime {
+    let ms = u64::try_from(SystemClock.now().as_millisecond()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_millis(ms)
 }
 
 /// Marks a copy as used now. One that cannot be marked is only made anew some day.
 fn touch(copy: &Path) {
-    let now = system_time(SystemClock.now());
-    let marked = std::fs::File::open(copy).and_then(|file| file.set_modified(now));
+    let marked = std::fs::File::open(copy).and_then(|file| file.set_modified(now()));
     if let Err(error) = marked {
         tracing::debug!(copy = %copy.display(), %error, "a plugin's private copy was not marked as used");
     }
@@ -540,7 +540,7 @@ mod tests {
         let marked = std::fs::File::open(&copy).expect("readable");
         marked.set_modified(SystemTime::UNIX_EPOCH).expect("ours");
         private_copy(b"library", "abc", folder.path()).expect("writable");
-        prune(folder.path(), system_time(SystemClock.now()));
+        prune(folder.path(), super::now());
         assert!(copy.exists());
     }
 

@@ -40,7 +40,6 @@ pub use self::load::LoadError;
 use self::load::Opened;
 pub use self::log::Metrics;
 use self::merge::{Misbehaviour, Said};
-use crate::clock::{Clock, SystemClock};
 use crate::config::{PluginFile, PluginUse, Settings};
 
 /// How long an ordinary shutdown waits for plugin threads.
@@ -95,7 +94,7 @@ impl PluginSet {
         });
         let opened = join_all(opening).await;
         let libraries: BTreeMap<&String, Library> = names.keys().zip(opened).collect();
-        let pruned = load::prune(&run, load::system_time(SystemClock.now()));
+        let pruned = load::prune(&run, load::now());
         if pruned > 0 {
             tracing::info!(pruned, "copies of plugins that nobody uses were removed");
         }
@@ -107,7 +106,9 @@ impl PluginSet {
         let mut problems = Vec::new();
         for (profile, settings) in &settings.profiles {
             let mut slots = Vec::new();
-            for (name, usage) in &settings.plugins {
+            let mut plugins: Vec<_> = settings.plugins.iter().collect();
+            plugins.sort_by_key(|(name, usage)| (usage.order, *name));
+            for (name, usage) in plugins {
                 let slot = start(name, usage, libraries.get(name), &set.metrics).await;
                 problems.extend(problem(profile, &slot));
                 slots.push(slot);

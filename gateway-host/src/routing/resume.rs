@@ -90,7 +90,7 @@ async fn wake(
     go_on(&told, sessions, effects).await
 }
 
-/// `/new` has left the conversation behind: nothing of it goes on by itself.
+/// `/new` or `/resume` has left the conversation behind: nothing of it goes on by itself.
 async fn is_current(row: &RoutingRow, effects: &Effects) -> Result<bool, StoreError> {
     let lane = lane_of(row);
     let session = effects.store.session(&lane, effects.now()).await?;
@@ -170,6 +170,7 @@ async fn start_turn(
         queued: None,
         permissions: row.seat.permissions,
         resumes: Some((turn, run.clone())),
+        ask: None,
     };
     if sessions.start_if_idle(request, effects).is_err() {
         // A person was faster: their turn carries what was saved.
@@ -234,10 +235,11 @@ pub async fn recover(sessions: &Arc<Sessions>, effects: &Arc<Effects>) -> Result
     for row in effects.store.unsettled_routing().await? {
         let dead = row.owner != effects.instance
             && !instance::is_alive(&effects.settings.root, &row.owner);
-        if dead && effects.profile(&row.seat.profile).routing.settings.enabled {
-            if let Err(fault) = take_up(&row, sessions, effects).await {
-                warn!(%fault, conversation = %row.conversation, "a conversation could not be taken up again");
-            }
+        if dead
+            && effects.profile(&row.seat.profile).routing.settings.enabled
+            && let Err(fault) = take_up(&row, sessions, effects).await
+        {
+            warn!(%fault, conversation = %row.conversation, "a conversation could not be taken up again");
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 mod actions;
 mod claims;
 mod conversations;
+mod generations;
 mod lanes;
 mod model;
 mod operators;
@@ -111,6 +112,13 @@ contract! {
     }
     operators {
         a_paired_operator_stays_until_unpaired
+    }
+    generations {
+        a_session_is_retired_once
+        a_retired_session_never_comes_back
+        a_session_that_did_not_fit_is_forgotten
+        what_was_told_is_kept
+        landmarks_lead_back_and_are_bounded
     }
     usage {
         the_newest_reading_wins

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
+use gateway_core::bridge::digest::Digest;
+use gateway_core::bridge::rotation::Swap;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SessionKey, SubscriptionId,
+    TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
@@ -21,6 +24,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use providers::Exchange;
 
+use super::generations::{Generations, RetiredSession, Retirement, Told};
 use super::routing::{AuditRow, Promise, RoutingRow, RoutingStep, RoutingStore};
 use super::{
     ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
@@ -81,6 +85,13 @@ pub enum Method {
     ReserveSpend,
     SettleSpend,
     Spent,
+    RetireSession,
+    ForgetSession,
+    Generation,
+    RetiredSessions,
+    Told,
+    Tell,
+    Landmark,
 }
 
 /// Every method that writes: what a full disk takes away.
@@ -106,6 +117,9 @@ pub const WRITES: &[Method] = &[
     Method::PutProbeState,
     Method::PairOperator,
     Method::UnpairOperators,
+    Method::RetireSession,
+    Method::ForgetSession,
+    Method::Tell,
     Method::RecordStep,
     Method::PutBurn,
     Method::ReserveSpend,
@@ -198,7 +212,17 @@ forward! { Store {
     PairOperator: pair_operator(operator: &PairedOperator) -> ();
     PairedOperators: paired_operators() -> Vec<PairedOperator>;
     UnpairOperators: unpair_operators(profile: &ProfileId, platform: &str) -> u64;
-}}
+} }
+
+forward! { Generations {
+    RetireSession: retire_session(wish: &Retirement) -> Swap;
+    ForgetSession: forget_session(conversation: &ConversationId, subscription: &SubscriptionId, session: &ProviderSessionId) -> ();
+    Generation: generation(base: &str, subscription: &SubscriptionId) -> u32;
+    RetiredSessions: retired_sessions(base: &str) -> Vec<RetiredSession>;
+    Told: told(lane: &Lane) -> Option<Told>;
+    Tell: tell(lane: &Lane, told: &Told, landmarks: &[Digest]) -> ();
+    Landmark: landmark(profile: &ProfileId, landmarks: &[Digest]) -> Option<SessionKey>;
+} }
 
 forward! { RoutingStore {
     Routing: routing(conversation: &ConversationId) -> Option<RoutingRow>;
@@ -213,7 +237,7 @@ forward! { RoutingStore {
     ReserveSpend: reserve_spend(attempt: &str, conversation: &ConversationId, worst: Option<Usd>, caps: &SpendCaps, at: Timestamp) -> Result<Usd, Overspend>;
     SettleSpend: settle_spend(attempt: &str, cost: Option<Usd>, at: Timestamp) -> ();
     Spent: spent(conversation: &ConversationId, at: Timestamp) -> Spent;
-}}
+} }
 
 #[cfg(test)]
 mod tests {

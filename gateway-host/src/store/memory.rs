@@ -3,14 +3,17 @@
 
 mod actions;
 mod conversations;
+mod generations;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use gateway_core::action::{Action, Offer};
+use gateway_core::bridge::digest::Digest;
 use gateway_core::handoff::{HandoffState, StoredHandoff};
 use gateway_core::ids::{
-    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SubscriptionId, TurnId,
+    ConversationId, HandoffId, InboundId, ProfileId, ProviderSessionId, SessionKey, SubscriptionId,
+    TurnId,
 };
 use gateway_core::journal::{JournalEntry, TurnRow, TurnStatus};
 use gateway_core::route::Route;
@@ -22,6 +25,7 @@ use parking_lot::Mutex;
 use providers::Exchange;
 use uuid::Uuid;
 
+use super::generations::Told;
 use super::memory_routing::RoutingState;
 use super::rules::{self, in_ms};
 use super::{
@@ -64,6 +68,11 @@ struct State {
     readings_revision: i64,
     /// By profile, platform and person.
     operators: BTreeMap<(ProfileId, String, String), PairedOperator>,
+    /// In the order of retirement.
+    retired: Vec<generations::Retired>,
+    told: HashMap<Lane, Told>,
+    /// The oldest first.
+    landmarks: Vec<(ProfileId, Digest, SessionKey)>,
 }
 
 #[derive(Debug)]
@@ -231,7 +240,8 @@ impl Store for MemoryStore {
     ) -> Result<(), StoreError> {
         let mut state = self.0.lock();
         let key = (conversation.clone(), subscription.clone());
-        if state.provider_sessions.get(&key).map(|row| &row.id) != Some(id) {
+        let known = state.provider_sessions.get(&key).map(|row| &row.id) == Some(id);
+        if !known && !state.is_retired(conversation, subscription, id) {
             let row = ProviderSessionRow {
                 id: id.clone(),
                 seen: 0,
@@ -557,7 +567,9 @@ impl State {
         let history = self.history.entry(row.conversation.clone()).or_default();
         history.extend_from_slice(&close.exchanges);
         let seen = history.len() as u64;
-        if let Some((subscription, id)) = &close.session {
+        if let Some((subscription, id)) = &close.session
+            && !self.is_retired(&row.conversation, subscription, id)
+        {
             let key = (row.conversation.clone(), subscription.clone());
             let session = ProviderSessionRow {
                 id: id.clone(),

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod contract;
 pub mod fault;
+pub mod generations;
 pub mod memory;
 mod memory_routing;
 pub mod routing;
@@ -144,7 +145,7 @@ pub enum StoreError {
 
 /// The store. Every method is atomic; methods that change a promise are durable on return.
 #[async_trait]
-pub trait Store: routing::RoutingStore + Send + Sync + 'static {
+pub trait Store: generations::Generations + routing::RoutingStore + 'static {
     // --- inbound
     /// Remembers the id of what is answered without a turn; `false` = it was there already (answered once is enough). A
     /// message that gets a turn is remembered by [`Store::open_turn`].

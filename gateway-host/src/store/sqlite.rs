@@ -5,6 +5,7 @@
 mod actions;
 mod conversations;
 mod fault;
+mod generations;
 mod handoffs;
 mod open;
 mod operators;

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Turn;
-use super::prologue::session_title;
+use super::rotation;
 use crate::effects::Effects;
 use crate::routing::{ride, running};
 use crate::store::{ProviderSessionRow, StoreError};
@@ -51,7 +51,10 @@ pub async fn run(
         .provider_session(&turn.conversation, &route.subscription)
         .await?;
     let known = known.filter(|_| !turn.shared); // two writers of one session lose one branch
-    let prompt = prompt(turn, known.as_ref(), provider.as_ref(), effects).await?;
+    let words = prompt(turn, known.as_ref(), provider.as_ref(), effects).await?;
+    let keeps = provider.keeps_sessions();
+    let (prompt, history) =
+        rotation::opening(turn, &route, known.as_ref(), keeps, words, effects).await?;
     let (go, gate) = oneshot::channel();
     let attempt = AttemptId::new(uuid::Uuid::now_v7().to_string());
     turn.journal.record(JournalEntry::Attempt {
@@ -70,12 +73,12 @@ pub async fn run(
         conversation: turn.conversation.clone(),
         model: route.model.clone(),
         session: known.map(|row| row.id),
-        title: session_title(&turn.conversation),
+        title: turn.rotation.title(),
         prompt,
-        history: known_only(&turn.history, effects),
         unseen: usize::try_from(turn.history_len.saturating_sub(seen))
             .unwrap_or(usize::MAX)
-            .min(turn.history.len()),
+            .min(history.len()),
+        history,
         workdir: turn.profile.workdir.clone(),
         permissions: turn.permissions,
         limits,
@@ -87,7 +90,7 @@ pub async fn run(
 }
 
 /// What another provider answered goes on without the secrets the gateway knows.
-fn known_only(history: &[Exchange], effects: &Effects) -> Vec<Exchange> {
+pub(super) fn known_only(history: &[Exchange], effects: &Effects) -> Vec<Exchange> {
     let clean = |text: &str| effects.redactor.redact_known(text).into_owned();
     let exchange = |exchange: &Exchange| Exchange {
         request: clean(&exchange.request),

@@ -5,11 +5,14 @@ pub mod journal;
 pub mod pace;
 pub mod prologue;
 pub mod recovery;
+pub mod report;
+pub mod rotation;
 pub mod terminal;
 
 use std::sync::Arc;
 
 use gateway_core::cooling;
+use gateway_core::event::TokenUsage;
 use gateway_core::failure::Failure;
 use gateway_core::handoff::Handoff;
 use gateway_core::ids::{ConversationId, TurnId};
@@ -17,7 +20,7 @@ use gateway_core::journal::TurnRow;
 use gateway_core::message::Inbound;
 use gateway_core::notice;
 use gateway_core::route::{Chain, Route};
-use gateway_core::turn::{AttemptEnd, Outcome};
+use gateway_core::turn::{Answer, AttemptEnd, Outcome};
 use gateway_core::walk::{GiveUp, Step, Walk};
 use providers::{Exchange, Permissions, Stop};
 use tracing::info;
@@ -31,6 +34,7 @@ use crate::routing::ride::{self, Next, Rider};
 use crate::store::{Lane, StoreError};
 use journal::Journal;
 use pace::Pace;
+use report::TurnReport;
 
 /// What intake hands over: a message that has its lane and its owner's word that it may run.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub struct Request {
     pub permissions: Permissions,
     /// The names of the turn and of the run that goes on by itself; `None` = a person has just asked.
     pub resumes: Option<(TurnId, TurnId)>,
+    /// The program that waits for the turn's end; `None` = people look at what is shown.
+    pub ask: Option<Arc<report::Ask>>,
 }
 
 /// Everything one turn carries between its phases.
@@ -79,6 +85,8 @@ pub struct Turn {
     pub rider: Option<Rider>,
     /// The provider session of the attempt that answered.
     pub session: Option<gateway_core::ids::ProviderSessionId>,
+    pub rotation: rotation::Rotation,
+    pub ask: Option<Arc<report::Ask>>,
 }
 
 /// Why a running turn is asked to stop.
@@ -119,16 +127,26 @@ pub async fn run_turn(
         let over = matches!(step, Step::Done(_) | Step::GiveUp(GiveUp::Stopped));
         if !over && turn.stop.is_asked() {
             ride::given_up(&turn, effects).await?;
-            return terminal::stopped(*turn, effects).await; // also before the first attempt and between two
+            return finish(*turn, &walk, Ending::Stopped, effects).await; // also before the first attempt and between two
         }
         let position = match step {
             Step::Try(position) => position,
-            Step::Done(answer) => return terminal::answered(*turn, &walk, answer, effects).await,
-            Step::GiveUp(GiveUp::Stopped) => return terminal::stopped(*turn, effects).await,
-            Step::GiveUp(why) => return terminal::cut(*turn, &walk, why, effects).await,
+            Step::Done(answer) => {
+                return finish(*turn, &walk, Ending::Answered(answer), effects).await;
+            }
+            Step::GiveUp(GiveUp::Stopped) => {
+                return finish(*turn, &walk, Ending::Stopped, effects).await;
+            }
+            Step::GiveUp(why) => return finish(*turn, &walk, Ending::Cut(why), effects).await,
         };
         turn.pace.begins(position, effects.now());
-        let end = attempt::run(&mut turn, position, effects).await?;
+        let mut end = attempt::run(&mut turn, position, effects).await?;
+        if let AttemptEnd::Failed(failure) = &mut end
+            && rotation::after(&mut turn, position, failure, effects).await?
+        {
+            step = Step::Try(position);
+            continue;
+        }
         if let AttemptEnd::Failed(failure) = &end
             && let Some(at) = pace::again(&turn, &walk, failure, effects)
         {
@@ -156,6 +174,41 @@ pub async fn run_turn(
             announce(&mut turn, *next, &failure).await;
         }
     }
+}
+
+/// How a turn ends.
+enum Ending {
+    Answered(Answer),
+    Stopped,
+    Cut(GiveUp),
+}
+
+/// Closes the turn, and tells the program that waits for it.
+async fn finish(
+    turn: Turn,
+    walk: &Walk,
+    ending: Ending,
+    effects: &Effects,
+) -> Result<Outcome, StoreError> {
+    let waiting = turn.ask.clone();
+    let (usage, gave_up) = match &ending {
+        Ending::Answered(answer) => (answer.usage, None),
+        Ending::Stopped => (TokenUsage::default(), None),
+        Ending::Cut(why) => (TokenUsage::default(), Some(why.clone())),
+    };
+    let report = TurnReport::of(&turn, usage, gave_up);
+    let outcome = match ending {
+        Ending::Answered(answer) => terminal::answered(turn, walk, answer, effects).await?,
+        Ending::Stopped => terminal::stopped(turn, effects).await?,
+        Ending::Cut(why) => terminal::cut(turn, walk, why, effects).await?,
+    };
+    if let Some(ask) = waiting {
+        ask.tell(TurnReport {
+            outcome: outcome.clone(),
+            ..report
+        });
+    }
+    Ok(outcome)
 }
 
 /// After a failure: remember it, and for a quota failure ask the walk hook; its advice is one more fact.

@@ -15,6 +15,7 @@ use tracing::warn;
 
 use super::journal::Journal;
 use super::pace::Pace;
+use super::rotation::Rotation;
 use super::{Request, Turn, TurnStop, recovery};
 use crate::config::ProfileSettings;
 use crate::cooling::Aside;
@@ -66,7 +67,9 @@ pub async fn open(
         note_participant(&request.inbound, &session.conversation, effects),
     );
     let (history, history_len) = history?;
-    let routed = ride::speaks(&profile, &session.conversation, effects).await?;
+    // A program waits for its answer and asks again by itself; what goes on hours later would reach nobody.
+    let routed =
+        request.ask.is_none() && ride::speaks(&profile, &session.conversation, effects).await?;
     for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
@@ -129,6 +132,8 @@ pub async fn open(
             session: None,
             routed,
             rider: None,
+            rotation: Rotation::default(),
+            ask: request.ask.clone(),
         };
         let walk = plan(&mut turn, &paid_for, &advice).await;
         return Ok((Box::new(turn), walk));
@@ -189,18 +194,6 @@ fn add_candidates(chain: &mut Chain, profile: &ProfileSettings, effects: &Effect
                 .extend(effects.settings.entry(route).filter(|_| !known));
         }
     }
-}
-
-/// A CLI session's title for people: `baton-` and 16 hex digits of the conversation.
-pub fn session_title(conversation: &ConversationId) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(conversation.as_str().as_bytes());
-    let hex: String = digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("baton-{hex}")
 }
 
 fn turn_id(request: &Request) -> TurnId {

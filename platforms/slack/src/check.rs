@@ -191,10 +191,19 @@ async fn channel_finding(api: &Api, channel: &str, who: &Who) -> Option<Finding>
 fn stop(refusal: Refusal) -> Finding {
     match refusal {
         Refusal::ForGood(finding) => finding,
-        Refusal::ForNow(error) => fatal(
-            format!("Slack cannot be reached: {error}."),
-            "Check the network, and api_url if it is set.".to_owned(),
-        ),
+        Refusal::ForNow(error) => {
+            let why = match error {
+                WireError::NotDelivered(why)
+                | WireError::Uncertain(why)
+                | WireError::Refused(why)
+                | WireError::PlaceGone(why) => why,
+                other => other.to_string(),
+            };
+            fatal(
+                format!("Slack does not answer as it should: {why}."),
+                "Check the network, and api_url if it is set.".to_owned(),
+            )
+        }
     }
 }
 

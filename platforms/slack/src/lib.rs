@@ -5,11 +5,11 @@
 //! of them. What is not, and why:
 //! - **Its Socket Mode.** It closes the old socket before it opens the next one, so that what Slack still sends there is
 //!   never acknowledged; it reconnects at once after `link_disabled` and `too_many_websockets`; it acknowledges only when a
-//!   callback has returned. None of this can be changed from outside. [`socket`] is a client of our own.
-//! - **Its HTTP client.** Ours (in [`api`]) implements the same trait, and tells apart what did not arrive and what may
+//!   callback has returned. None of this can be changed from outside. `socket` is a client of our own.
+//! - **Its HTTP client.** Ours (in `api`) implements the same trait, and tells apart what did not arrive and what may
 //!   have, reads the scopes a token was granted from the answer's headers, and takes an empty answer of a `response_url`.
 //! - **Its models of what comes in.** They know no file sizes, and a block they cannot read makes the whole content of a
-//!   message `None`. [`inbound`] reads the few fields that are needed, and tolerates everything else.
+//!   message `None`. `inbound` reads the few fields that are needed, and tolerates everything else.
 
 mod address;
 mod api;

@@ -3,14 +3,15 @@
 //! Text goes out as `markdown_text`, which cannot be combined with blocks; a message with buttons is a `markdown` block and
 //! an `actions` block. Never set: `link_names` and `parse`, which would make bare `@names` ping, and `reply_broadcast`.
 //!
-//! **Was it posted?** Slack does not recognise a repeated post. Each message carries its nonce in its metadata, and [`find`]
-//! looks for it among what stands in the place since the last thing that was known to be there before the post. This takes
+//! **Was it posted?** Slack does not recognise a repeated post. Each message carries its nonce in its metadata, and
+//! [`find`](Wire::find) looks for it among what stands in the place since the last thing that was known to be there before the post. This takes
 //! no scope beyond those that hear messages. A file's message has no metadata; it is found by the file's id.
 
 use std::collections::HashMap;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use platforms::escape::is_blank;
 use platforms::split::{Unit, shorten};
 use platforms::wire::{Body, Button, MessageId, OutFile, Place, Wire, WireError};
 use serde::Deserialize;
@@ -203,7 +204,7 @@ impl Slack {
         let complete = complete.with_title(file.name.clone());
         let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![complete])
             .with_channel_id(SlackChannelId(place.channel.clone()))
-            .with_initial_comment(text.to_owned())
+            .opt_initial_comment((!is_blank(text)).then(|| text.to_owned()))
             .opt_thread_ts(place.thread.clone().map(SlackTs));
         let done: Result<Done, WireError> = self
             .api()

@@ -119,4 +119,22 @@ mod tests {
         assert_eq!(events.len(), EVENTS.len());
         assert!(SCOPES.iter().all(|scope| !scope.reason.ends_with('.')));
     }
+
+    #[test]
+    fn the_documentation_names_each_with_the_same_reason() {
+        let page = include_str!("../../../docs/chat.md");
+        for scope in SCOPES {
+            let row = format!("| `{}` | {} |", scope.name, scope.reason);
+            assert!(page.contains(&row), "docs/chat.md lacks the row {row}");
+        }
+        for event in EVENTS {
+            let row = format!("| `{}` | {} |", event.name, event.reason);
+            assert!(page.contains(&row), "docs/chat.md lacks the row {row}");
+        }
+        let row = format!(
+            "| `{}` (app-level token) | {} |",
+            APP_SCOPE.name, APP_SCOPE.reason
+        );
+        assert!(page.contains(&row), "docs/chat.md lacks the row {row}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_core::command::CommandSpec;
@@ -10,7 +11,7 @@ use platforms::adapter::{Adapter, File, Finding, Health, Heard, Severity};
 use platforms::dedupe::Dedupe;
 use platforms::wire::WireError;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -43,6 +44,9 @@ const STATUSLESS_MAX: usize = 10_000;
 /// Envelopes that were acknowledged and not yet handed on. When it is full, nothing more is acknowledged: Slack repeats
 /// events, and people see that a command timed out.
 const BACKLOG: usize = 10_000;
+
+/// How long the end of listening waits for somebody to take what was acknowledged.
+const HAND_ON_WITHIN: Duration = Duration::from_secs(2);
 
 impl Slack {
     /// Dials nothing yet.
@@ -189,10 +193,21 @@ impl Adapter for Slack {
             hint: String::new(),
         })?;
         let (sender, envelopes) = mpsc::channel(BACKLOG);
+        let stop = stop.child_token();
         let sockets = socket::run(&self.api, self.timing, &self.pulse, sender, &stop);
+        let hand_on = self.hand_on(who, envelopes, heard);
+        tokio::pin!(sockets, hand_on);
         tokio::select! {
-            ended = sockets => ended,
-            () = self.hand_on(who, envelopes, heard) => Ok(()),
+            ended = &mut sockets => {
+                // What was acknowledged is still handed on: Slack will not send it again.
+                let _ = timeout(HAND_ON_WITHIN, hand_on).await;
+                ended
+            }
+            // Nobody listens any more, or the sockets are ending.
+            () = &mut hand_on => {
+                stop.cancel();
+                sockets.await
+            }
         }
     }
 

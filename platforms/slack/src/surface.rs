@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use gateway_core::message::Audience;
 use platforms::board::ToolsShown;
 use platforms::chat::Surface;
-use platforms::escape::Dialect;
+use platforms::escape::is_blank;
 use platforms::wire::{Body, MessageId, Place, WireError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,13 +30,13 @@ use slack_morphism::errors::SlackClientError;
 use slack_morphism::{SlackChannelId, SlackTs, SlackUserId};
 use tokio::time::{Instant, sleep};
 
-use crate::NAME;
 use crate::address::{Address, is_direct};
 use crate::api::refusal::wire_error;
 use crate::outbound::{Done, KeepText, buttons, content};
 use crate::responses::Pressed;
 use crate::slack::Slack;
 use crate::text::pieces;
+use crate::{NAME, STYLE};
 
 /// Tries of one message of an answer that Slack limits.
 const TRIES: u32 = 3;
@@ -51,8 +51,8 @@ const SECTION_MAX: usize = 3_000;
 #[derive(Serialize)]
 struct Response {
     text: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    blocks: Vec<SlackBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_type: Option<&'static str>,
     replace_original: bool,
@@ -104,32 +104,16 @@ impl Surface for Slack {
             return Err(WireError::Refused("nothing was pressed there".to_owned()));
         };
         let pressed = self.responses().lock().pressed(key);
-        let text = text.map(|text| Dialect::Slack.disarm(text).into_owned());
+        let text = text.map(|text| STYLE.shape.messages(text).into_iter().next());
+        let shown = shown_instead(text.map(Option::unwrap_or_default), pressed)?;
         if *private {
-            let stays = match pressed {
-                Some(Pressed::Text(text)) => text,
-                _ => String::new(),
-            };
-            let text = text.unwrap_or(stays);
-            return self.replace_private(key, text).await;
+            return self.replace(key, &shown).await;
         }
-        let (blocks, text) = match (text, pressed) {
-            (Some(text), _) => (json!([{ "type": "markdown", "text": text }]), text),
-            (None, Some(Pressed::Blocks { blocks, text })) => (without_buttons(blocks), text),
-            (None, _) => {
-                let why = "what the message said is not known any more";
-                return Err(WireError::Refused(why.to_owned()));
-            }
-        };
-        let request = json!({
-            "channel": place.channel, "ts": message, "text": text, "blocks": blocks,
-        });
-        let update = || async {
-            let method = "chat.update";
-            let done: Result<Done, _> = self.api().post(method, &request).await;
-            done.map_err(|error| wire_error(method, error))
-        };
-        patiently(update).await.map(drop)
+        match self.update(place, message, &shown).await {
+            // The bot is not where a command of it was answered; the press can still change that answer.
+            Err(WireError::PlaceGone(_) | WireError::EditTooOld) => self.replace(key, &shown).await,
+            settled => settled,
+        }
     }
 
     async fn activity(&self, place: &Place) -> Result<(), WireError> {
@@ -209,19 +193,27 @@ impl Slack {
         Ok(MessageId(shown.message_ts))
     }
 
-    /// Replaces a private message by the URL of the press on it; nothing else can.
-    async fn replace_private(&self, key: &str, text: String) -> Result<(), WireError> {
-        let gone = || WireError::Refused("the private message can no longer be changed".to_owned());
+    /// Changes a message by its id.
+    async fn update(&self, place: &Place, message: &str, shown: &Shown) -> Result<(), WireError> {
+        let request = json!({
+            "channel": place.channel, "ts": message, "text": shown.text, "blocks": shown.blocks,
+        });
+        let update = || async {
+            let method = "chat.update";
+            let done: Result<Done, _> = self.api().post(method, &request).await;
+            done.map_err(|error| wire_error(method, error))
+        };
+        patiently(update).await.map(drop)
+    }
+
+    /// Replaces the pressed message by the URL of the press on it; for a private one nothing else can.
+    async fn replace(&self, key: &str, shown: &Shown) -> Result<(), WireError> {
+        let gone = || WireError::Refused("the message can no longer be changed".to_owned());
         let url = self.responses().lock().take(key, Instant::now());
         let url = url.ok_or_else(gone)?;
         let response = Response {
-            // Slack refuses a message of nothing.
-            text: if text.is_empty() {
-                "✓".to_owned()
-            } else {
-                text
-            },
-            blocks: Vec::new(),
+            text: shown.text.clone(),
+            blocks: shown.rich.then(|| shown.blocks.clone()),
             response_type: None,
             replace_original: true,
             thread_ts: None,
@@ -265,25 +257,10 @@ fn known(address: &str) -> Result<Address, WireError> {
 }
 
 fn response(address: &Address, body: &Body, audience: Audience) -> Response {
-    let blocks = match body.buttons.is_empty() {
-        true => Vec::new(),
-        false => {
-            let sections = pieces(&body.text, SECTION_MAX).into_iter().map(|piece| {
-                let text = SlackBlockText::MarkDown(SlackBlockMarkDownText::new(piece));
-                SlackBlock::from(SlackSectionBlock::new().with_text(text))
-            });
-            let keep = match audience {
-                Audience::Asker => KeepText::Yes,
-                Audience::Everyone => KeepText::No,
-            };
-            let rows = buttons(&body.buttons, &body.text, keep);
-            sections.chain(rows).collect()
-        }
-    };
     let in_thread = matches!(address, Address::Press { .. });
     Response {
         text: body.text.clone(),
-        blocks,
+        blocks: (!body.buttons.is_empty()).then(|| blocks(body, audience)),
         response_type: Some(match audience {
             Audience::Asker => "ephemeral",
             Audience::Everyone => "in_channel",
@@ -291,6 +268,53 @@ fn response(address: &Address, body: &Body, audience: Audience) -> Response {
         replace_original: false,
         thread_ts: address.place().thread.filter(|_| in_thread),
     }
+}
+
+fn blocks(body: &Body, audience: Audience) -> Value {
+    let sections = pieces(&body.text, SECTION_MAX).into_iter().map(|piece| {
+        let text = SlackBlockText::MarkDown(SlackBlockMarkDownText::new(piece));
+        SlackBlock::from(SlackSectionBlock::new().with_text(text))
+    });
+    let keep = match audience {
+        Audience::Asker => KeepText::Yes,
+        Audience::Everyone => KeepText::No,
+    };
+    let rows = buttons(&body.buttons, &body.text, keep);
+    json!(sections.chain(rows).collect::<Vec<_>>())
+}
+
+/// What a pressed message shows from now on, without its buttons.
+struct Shown {
+    text: String,
+    blocks: Value,
+    /// Whether the blocks are more than the text.
+    rich: bool,
+}
+
+fn shown_instead(text: Option<String>, pressed: Option<Pressed>) -> Result<Shown, WireError> {
+    let text = match (text, pressed) {
+        (None, Some(Pressed::Blocks { blocks, text })) => {
+            let blocks = without_buttons(blocks);
+            let rich = true;
+            return Ok(Shown { text, blocks, rich });
+        }
+        (Some(text), _) | (None, Some(Pressed::Text(text))) => text,
+        (None, None) => {
+            let why = "what the message said is not known any more";
+            return Err(WireError::Refused(why.to_owned()));
+        }
+    };
+    // Slack refuses a message of nothing.
+    let text = if is_blank(&text) {
+        "✓".to_owned()
+    } else {
+        text
+    };
+    Ok(Shown {
+        blocks: json!([{ "type": "markdown", "text": text }]),
+        text,
+        rich: false,
+    })
 }
 
 fn without_buttons(blocks: Vec<Value>) -> Value {

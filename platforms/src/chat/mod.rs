@@ -122,6 +122,13 @@ impl<S: Surface> Chat<S> {
         }
     }
 
+    /// Shows it no more, where no turn came of what was said.
+    pub fn rests(&self, address: &str) {
+        if let Some(place) = self.surface.place(address) {
+            self.shared.tables.lock().activity.stop(&place);
+        }
+    }
+
     /// Waits until everything taken so far is shown or reported as dropped.
     pub async fn drained(&self) {
         loop {

@@ -5,6 +5,7 @@
 //! (`rl-overage-in-use-oauth`). Readings repeat what each window says even then: the plan's window *is* spent, and the
 //! next turn shall know before it pays again.
 
+use gateway_core::failure::plausible;
 use gateway_core::ids::SubscriptionId;
 use gateway_core::usage::source::{Origin, claude};
 use gateway_core::usage::{Reading, ReadingSource, WindowStatus};
@@ -25,7 +26,8 @@ pub(super) struct LimitNotice {
 pub(super) struct Refusal {
     /// As the event names it; `None` = not named.
     pub(super) window: Option<String>,
-    /// The latest reset of the rejected windows (all of them must be open again); `None` = not stated.
+    /// The latest reset of the rejected windows (all of them must be open again), if it is ahead and not absurdly far;
+    /// `None` = not stated.
     pub(super) retry_at: Option<Timestamp>,
 }
 
@@ -34,12 +36,17 @@ pub(super) fn read(info: &Value, subscription: &SubscriptionId, now: Timestamp) 
     let origin = Origin::new(subscription, now, ReadingSource::Event);
     let readings = claude::rate_limit_info(info, &origin);
     LimitNotice {
-        refusal: refusal(info, &readings, &origin),
+        refusal: refusal(info, &readings, &origin, now),
         readings,
     }
 }
 
-fn refusal(info: &Value, readings: &[Reading], origin: &Origin<'_>) -> Option<Refusal> {
+fn refusal(
+    info: &Value,
+    readings: &[Reading],
+    origin: &Origin<'_>,
+    now: Timestamp,
+) -> Option<Refusal> {
     let resets_at = claude::resets_at(info, origin);
     let named = info.get("rateLimitType").and_then(Value::as_str);
     let paid_beyond = info.get("overageInUse").and_then(Value::as_bool) == Some(true);
@@ -52,7 +59,10 @@ fn refusal(info: &Value, readings: &[Reading], origin: &Origin<'_>) -> Option<Re
         .filter_map(|reading| reading.resets_at);
     Some(Refusal {
         window: named.map(str::to_owned),
-        retry_at: others.chain(resets_at).max(),
+        retry_at: others
+            .chain(resets_at)
+            .filter_map(|at| plausible(at, now))
+            .max(),
     })
 }
 
@@ -63,8 +73,12 @@ mod tests {
 
     use super::*;
 
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_795_999_000).unwrap()
+    }
+
     fn notice(info: Value) -> LimitNotice {
-        read(&info, &"sub".into(), Timestamp::UNIX_EPOCH)
+        read(&info, &"sub".into(), now())
     }
 
     #[test]
@@ -107,6 +121,16 @@ mod tests {
         }));
         let until = refusal.refusal.unwrap().retry_at.unwrap();
         assert_eq!(until.as_second(), 1_796_200_000);
+    }
+
+    #[test]
+    fn a_reset_that_is_past_or_absurd_is_none() {
+        for resets_at in [1_700_960_930_i64, 1_795_999_000, 3_999_999_999] {
+            let info =
+                json!({"status": "rejected", "rateLimitType": "five_hour", "resetsAt": resets_at});
+            let refusal = notice(info).refusal.expect("a refusal all the same");
+            assert_eq!(refusal.retry_at, None, "{resets_at}");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Stream {
         match text(record, "type").unwrap_or_default() {
             "system" => self.system(record).into_iter().collect(),
             "stream_event" => self.partial(record).into_iter().collect(),
-            "assistant" => self.assistant(record),
+            "assistant" => self.assistant(record, now),
             "user" => self.user(record),
             "rate_limit_event" => self.limit(record, now),
             "result" => self.result(record, now),
@@ -173,13 +173,13 @@ impl Stream {
         }
     }
 
-    fn assistant(&mut self, record: &Value) -> Vec<Event> {
+    fn assistant(&mut self, record: &Value, now: Timestamp) -> Vec<Event> {
         let Some(message) = record.get("message") else {
             return Vec::new();
         };
         let blocks = message.get("content").and_then(Value::as_array);
         if text(message, "model") == Some("<synthetic>") || flag(record, "is_api_error_message") {
-            self.api_error(record);
+            self.api_error(record, now);
             return Vec::new(); // the program's own words about an error are not the answer
         }
         let id = text(message, "id").unwrap_or_default();
@@ -190,13 +190,13 @@ impl Stream {
     }
 
     /// The record of a limit repeats what its event said; one without an event still names the window.
-    fn api_error(&mut self, record: &Value) {
+    fn api_error(&mut self, record: &Value, now: Timestamp) {
         self.envelope.take(record);
         let named = record
             .get("api_error_params")
             .and_then(|params| params.get("rate_limit_info"));
         if let (None, Some(info)) = (&self.refusal, named) {
-            self.refusal = limits::read(info, &self.subscription, Timestamp::UNIX_EPOCH).refusal;
+            self.refusal = limits::read(info, &self.subscription, now).refusal;
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn classify(
     now: Timestamp,
     zone: &TimeZone,
 ) -> Failure {
-    let spent = limits.spent();
+    let spent = limits.spent(now);
     let (kind, scope) = judge(trouble, limits, spent.as_ref());
     let hint = match kind {
         Kind::Auth => " (run `codex login`; `baton doctor` says where)",
@@ -69,9 +69,12 @@ pub(super) fn classify(
     if kind != Kind::RateLimit || trouble.info != "usageLimitExceeded" {
         return failure;
     }
+    let in_words = || stated(&trouble.message, now, zone);
     match spent {
-        Some(spent) => failure.retry_at(spent.retry_at).window(Some(spent.window)),
-        None => failure.retry_at(stated(&trouble.message, now, zone)),
+        Some(spent) => failure
+            .retry_at(spent.retry_at.or_else(in_words))
+            .window(Some(spent.window)),
+        None => failure.retry_at(in_words()),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use gateway_core::failure::plausible;
 use gateway_core::ids::SubscriptionId;
 use gateway_core::usage::source::Origin;
 use gateway_core::usage::source::codex::RateLimits;
@@ -51,8 +52,9 @@ impl Limits {
         readings
     }
 
-    /// What is spent; `None` = nothing is known to be.
-    pub(super) fn spent(&self) -> Option<Spent> {
+    /// What is spent; `None` = nothing is known to be. A reset that is past or absurdly far is none.
+    pub(super) fn spent(&self, now: Timestamp) -> Option<Spent> {
+        let reset = |reading: &Reading| reading.resets_at.and_then(|at| plausible(at, now));
         let spent = |reading: &&Reading| {
             reading.status == WindowStatus::Rejected
                 || reading.used_pct.is_some_and(|used| used >= 100.0)
@@ -74,10 +76,10 @@ impl Limits {
         let spent = if shared.is_empty() { spent } else { shared };
         let last = spent
             .iter()
-            .max_by_key(|reading| reading.resets_at.map_or(i64::MAX, Timestamp::as_second))?;
+            .max_by_key(|reading| reset(reading).map_or(i64::MAX, Timestamp::as_second))?;
         Some(Spent {
             window: last.window.clone(),
-            retry_at: last.resets_at, // an unknown reset sorts last, so `None` as soon as one is unknown
+            retry_at: reset(last), // an unknown reset sorts last, so `None` as soon as one is unknown
             bucket: matches!(
                 last.scope,
                 Some(WindowScope::Bucket(_) | WindowScope::Model(_))
@@ -99,14 +101,14 @@ mod tests {
 
     use super::*;
 
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_796_000_000).unwrap()
+    }
+
     fn heard(updates: &[Value]) -> Limits {
         let mut limits = Limits::default();
         for update in updates {
-            limits.take(
-                update,
-                &"sub".into(),
-                Timestamp::from_second(1_796_000_000).unwrap(),
-            );
+            limits.take(update, &"sub".into(), now());
         }
         limits
     }
@@ -125,14 +127,22 @@ mod tests {
             json!({"usedPercent": 40, "windowDurationMins": 10080, "resetsAt": 1_796_256_530});
         let unknown = json!({"usedPercent": 100, "windowDurationMins": 10080, "resetsAt": null});
         let reset = |second: Value| {
-            let spent = heard(&[update(five.clone(), second)]).spent()?;
+            let spent = heard(&[update(five.clone(), second)]).spent(now())?;
             Some(spent.retry_at.map(Timestamp::as_second))
         };
         assert_eq!(reset(room.clone()), Some(Some(1_796_000_930)));
         assert_eq!(reset(week), Some(Some(1_796_256_530)));
         assert_eq!(reset(unknown), Some(None));
-        assert_eq!(heard(&[update(room.clone(), room)]).spent(), None);
-        assert_eq!(heard(&[update(Value::Null, Value::Null)]).spent(), None);
+        for nonsense in [1_700_960_930_i64, 1_795_999_999, 3_999_999_999] {
+            let never =
+                json!({"usedPercent": 100, "windowDurationMins": 10080, "resetsAt": nonsense});
+            assert_eq!(reset(never), Some(None), "{nonsense} is no reset");
+        }
+        assert_eq!(heard(&[update(room.clone(), room)]).spent(now()), None);
+        assert_eq!(
+            heard(&[update(Value::Null, Value::Null)]).spent(now()),
+            None
+        );
     }
 
     #[test]
@@ -141,12 +151,12 @@ mod tests {
             |reset: i64| json!({"usedPercent": 100, "windowDurationMins": 300, "resetsAt": reset});
         let other = json!({"rateLimits": {"limitId": "codex_bengalfox", "limitName": "GPT-5.3-Codex-Spark", "primary": window(1_796_009_000), "secondary": null}});
         let own = update(window(1_796_000_930), Value::Null);
-        let spent = heard(&[other.clone(), own]).spent().unwrap();
+        let spent = heard(&[other.clone(), own]).spent(now()).unwrap();
         assert_eq!(
             (spent.retry_at.map(Timestamp::as_second), spent.bucket),
             (Some(1_796_000_930), false)
         );
-        let spent = heard(&[other]).spent().unwrap();
+        let spent = heard(&[other]).spent(now()).unwrap();
         assert!(spent.bucket, "the only spent one");
     }
 
@@ -157,7 +167,7 @@ mod tests {
             Value::Null,
         );
         let second = update(json!({"usedPercent": 100}), Value::Null);
-        let spent = heard(&[first, second]).spent().unwrap();
+        let spent = heard(&[first, second]).spent(now()).unwrap();
         assert_eq!(
             spent.retry_at.map(Timestamp::as_second),
             Some(1_796_000_930)

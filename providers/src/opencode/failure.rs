@@ -1,7 +1,9 @@
 //! Why a turn of the program ended badly. Its typed name comes first, then the service's own answer, which the program
 //! hands on and the judgement common to all providers reads; words only where neither is given. Version seen: 1.18.33.
 
-use gateway_core::failure::{Evidence, Failure, FailureKind, FailureScope, Headers, detail};
+use gateway_core::failure::{
+    Evidence, Failure, FailureKind, FailureScope, Headers, detail, plausible,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -197,6 +199,7 @@ impl Tries {
 
 /// What one retry notice says: a typed reason where the program knows the limit, else the service's message.
 fn of_retry(status: &Value, stated: Option<Timestamp>, now: Timestamp) -> Failure {
+    let stated = stated.and_then(|at| plausible(at, now));
     let message = status.get("message").and_then(Value::as_str);
     let message = message.unwrap_or_default();
     let reason = status.pointer("/action/reason").and_then(Value::as_str);

@@ -22,6 +22,7 @@ KEPT = [
     "/users/@me/guilds",
     "/users/@me/channels",
     "/applications/@me",
+    "/oauth2/applications/@me",
     APPLICATION + "/commands",
     APPLICATION + "/commands/{command_id}",
     GUILD + "/commands",

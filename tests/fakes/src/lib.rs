@@ -15,6 +15,7 @@ pub mod clock;
 pub mod discord;
 mod limits;
 mod multipart;
+pub mod python;
 pub mod slack;
 mod spec;
 mod tls;

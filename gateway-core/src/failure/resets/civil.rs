@@ -99,9 +99,15 @@ pub(super) fn clock_time(tokens: &[Token]) -> Option<(Time, usize)> {
     let half = match (word(0), word(1)) {
         ("上" | "凌", "午" | "晨") | ("午", "前") | ("早", "上") => Some(false),
         ("下" | "中", "午") | ("午", "後" | "后") | ("晚", "上") => Some(true),
+        ("오전", _) => Some(false),
+        ("오후", _) => Some(true),
         _ => None,
     };
-    let start = if half.is_some() { 2 } else { 0 };
+    let start = match half {
+        None => 0,
+        Some(_) if word(0).starts_with('오') => 1,
+        Some(_) => 2,
+    };
     let two = |at: usize| i8::try_from(tokens.get(at)?.number(2)?).ok();
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.is(text));
     let hour = two(start)?;

@@ -52,7 +52,7 @@ impl Clock<'_> {
         if let Ok(at) = text.parse::<Timestamp>() {
             return self.plausible(at);
         }
-        if let Ok(at) = HTTP_DATE.parse_timestamp(text) {
+        if let Some(at) = http_date(text) {
             return self.plausible(at);
         }
         if let (true, Ok(civil)) = (text.contains(':'), text.parse::<DateTime>()) {
@@ -66,7 +66,47 @@ impl Clock<'_> {
     }
 }
 
-/// Reads an HTTP date, past or future.
+/// Reads an HTTP date, past or future, in any of the three forms of RFC 9110 5.6.7.
 pub(super) fn http_date(text: &str) -> Option<Timestamp> {
-    HTTP_DATE.parse_timestamp(text).ok()
+    let text = text.trim();
+    HTTP_DATE
+        .parse_timestamp(text)
+        .ok()
+        .or_else(|| HTTP_DATE.parse_timestamp(&old_http_date(text)?).ok())
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994` in the words of the newer form.
+fn old_http_date(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text
+        .split([' ', ',', '-'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    let (day, month, year, time) = match parts.as_slice() {
+        [_, day, month, year, time, "GMT"] if year.len() == 2 => (day, month, year, time),
+        [_, month, day, time, year] if time.contains(':') => (day, month, year, time),
+        _ => return None,
+    };
+    let short: i16 = year.parse().ok()?;
+    let year = match short {
+        0..70 => short + 2000,
+        70..100 => short + 1900,
+        year => year,
+    };
+    Some(format!("{day} {month} {year} {time} GMT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_all_three_forms_are_read() {
+        let want = http_date("Sun, 06 Nov 1994 08:49:37 GMT");
+        assert!(want.is_some());
+        assert_eq!(http_date("Sunday, 06-Nov-94 08:49:37 GMT"), want);
+        assert_eq!(http_date("Sun Nov  6 08:49:37 1994"), want);
+        for text in ["", "soon", "Fri, 31 Dec 99999 23:59:59 GMT", "a b c d e"] {
+            assert_eq!(http_date(text), None, "{text}");
+        }
+    }
 }

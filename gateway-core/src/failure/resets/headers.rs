@@ -82,6 +82,8 @@ fn seconds_or_date(headers: &Headers, text: &str, clock: &Clock<'_>) -> Option<T
 }
 
 fn seconds(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
+    // Two of the same name, joined on the way.
+    let text = text.split_once(',').map_or(text, |(first, _)| first.trim());
     match text.parse::<f64>() {
         Ok(number) if number >= number::SMALLEST_EPOCH => number::instant(number, clock.now),
         Ok(number) => clock.after(Duration::try_from_secs_f64(number).ok()?),
@@ -93,6 +95,7 @@ fn seconds(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
 const FAMILIES: &[(&str, &str)] = &[
     ("x-ratelimit-reset", "x-ratelimit-remaining"),
     ("ratelimit-reset", "ratelimit-remaining"),
+    ("ratelimitbysize-reset", "ratelimitbysize-remaining"),
     ("x-rate-limit-reset", "x-rate-limit-remaining"),
 ];
 

@@ -10,6 +10,7 @@ pub(super) mod clock;
 pub(super) mod duration;
 pub(super) mod fields;
 mod headers;
+mod member;
 mod names;
 pub(super) mod number;
 pub(super) mod prose;
@@ -105,7 +106,7 @@ pub(super) fn stated(evidence: &Evidence, clock: &Clock<'_>, long: bool) -> Rese
     }
 }
 
-fn in_prose(text: &str, clock: &Clock<'_>, hints_lie: bool) -> Reset {
+pub(super) fn in_prose(text: &str, clock: &Clock<'_>, hints_lie: bool) -> Reset {
     let prose = prose::read(text, clock);
     let wait = prose
         .wait

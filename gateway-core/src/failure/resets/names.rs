@@ -75,6 +75,9 @@ pub(super) fn month(word: &str) -> Option<i8> {
     if length < 3 {
         return None;
     }
+    if let Some(number) = by_stem(word) {
+        return Some(number);
+    }
     // "ma" words are too much alike for beginnings: mar, may, mai.
     MONTHS.iter().find_map(|(names, number)| {
         let named = names.iter().any(|name| {
@@ -82,6 +85,30 @@ pub(super) fn month(word: &str) -> Option<i8> {
         });
         named.then_some(*number)
     })
+}
+
+/// Months of languages that bend the word: Russian, Polish, Turkish, and short forms that begin no month's name.
+fn by_stem(word: &str) -> Option<i8> {
+    const STEMS: [(&[&str], i8); 12] = [
+        (&["янв", "sty", "oca"], 1),
+        (&["фев", "lut", "şub"], 2),
+        (&["мар", "mrt"], 3),
+        (&["апр", "kwi", "nis"], 4),
+        (&["май", "мая", "maj"], 5),
+        (&["июн", "cze", "haz"], 6),
+        (&["июл", "lip", "tem"], 7),
+        (&["авг", "sie", "ağu"], 8),
+        (&["сен", "wrz", "eyl"], 9),
+        (&["окт", "paź", "eki"], 10),
+        (&["ноя", "lis", "kas"], 11),
+        (&["дек", "gru", "ara", "des"], 12),
+    ];
+    // Beside the short form only the Cyrillic words are told by their beginning: the others begin words of all kinds.
+    let named = |stem: &&str| word == *stem || !word.is_ascii() && word.starts_with(*stem);
+    STEMS
+        .iter()
+        .find(|(stems, _)| stems.iter().any(named))
+        .map(|(_, number)| *number)
 }
 
 /// The weekday a word names.

@@ -33,8 +33,9 @@ pub(in crate::failure) fn after(wait: Duration, now: Timestamp) -> Option<Timest
     plausible(now.checked_add(wait).ok()?, now)
 }
 
-/// Neither past nor absurdly far.
-pub(in crate::failure) fn plausible(at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+/// An instant that can be a reset: neither past nor absurdly far. Providers ask it of every reset a field states, so that
+/// nobody is told to wait until yesterday.
+pub fn plausible(at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let ahead = at.duration_since(now);
     (ahead > SignedDuration::ZERO && ahead < HORIZON).then_some(at)
 }

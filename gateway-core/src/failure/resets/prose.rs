@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::clock::Clock;
 use super::token::{Token, tokens};
 use super::when::{self, Found};
-use super::{duration, number};
+use super::{duration, member, number};
 
 /// How far behind such a word a time is looked for.
 const REACH: usize = 14;
@@ -44,7 +44,7 @@ pub(in crate::failure) fn read(text: &str, clock: &Clock<'_>) -> Prose {
     for (at, _) in tokens
         .iter()
         .enumerate()
-        .filter(|(at, _)| is_anchor(&tokens, *at))
+        .filter(|(at, _)| is_anchor(&tokens, *at) && !is_own_backoff(&tokens, *at))
     {
         prose.look_behind(tokens.get(at + 1..).unwrap_or_default(), clock);
         if prose.at.is_none() && prose.wait.is_none() {
@@ -59,7 +59,42 @@ pub(in crate::failure) fn read(text: &str, clock: &Clock<'_>) -> Prose {
             break;
         }
     }
+    if prose.at.is_none() && prose.wait.is_none() {
+        prose.wait = member::wait(text);
+    }
     prose
+}
+
+/// A longer pause beside a count of attempts is one the vendor asked for: no program waits hours on its own account.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// "Retrying in 4 seconds… (attempt 3/10)" is what the program means to do, and not what the vendor asks for.
+fn is_own_backoff(tokens: &[Token], at: usize) -> bool {
+    let behind = tokens.get(at + 1..).unwrap_or_default();
+    let behind = behind.get(..REACH.min(behind.len())).unwrap_or_default();
+    let counts = || {
+        behind
+            .iter()
+            .any(|token| token.word().is_some_and(|word| word.starts_with("attempt")))
+            || behind.windows(3).any(|three| {
+                matches!(
+                    three,
+                    [Token::Number(_), Token::Symbol('/'), Token::Number(_)]
+                )
+            })
+    };
+    let summed = || {
+        let before = tokens.get(at.saturating_sub(3)..at).unwrap_or_default();
+        before.iter().any(|token| token.is("total"))
+    };
+    match tokens.get(at).and_then(Token::word) {
+        Some("retrying") => {
+            let wait = (0..behind.len()).find_map(|at| duration::leading(behind.get(at..)?));
+            counts() && wait.is_none_or(|(wait, _)| wait <= LONGEST_BACKOFF)
+        }
+        Some("wait" | "retry") => summed(),
+        _ => false,
+    }
 }
 
 /// Nearly every time has a digit; a text without one is not looked at further.
@@ -140,7 +175,9 @@ impl Prose {
                     return;
                 }
             }
-            if let Some(found) = found(sentence.get(..at).unwrap_or_default(), rest, clock) {
+            // The stamp of a log line stands before everything and is past.
+            let found = found(sentence.get(..at).unwrap_or_default(), rest, clock);
+            if let Some(found) = found.filter(|found| *found != Some(Found::JustPassed)) {
                 self.at = found;
                 return;
             }
@@ -250,6 +287,16 @@ fn is_anchor(tokens: &[Token], at: usize) -> bool {
         | "réessayez" | "réessayer" | "zurückgesetzt" | "erneut" | "verfügbar" | "wieder"
         | "zurücksetzung" | "novamente" | "redefine" | "redefinido" | "redefinida" | "renova"
         | "disponível" | "aguarde" | "tente" | "reiniciado" | "riprova" => true,
+        // Russian, Korean.
+        "сбросится"
+        | "повторите"
+        | "попробуйте"
+        | "снова"
+        | "доступен"
+        | "доступно"
+        | "재설정"
+        | "초기화"
+        | "다시" => true,
         "重" | "恢" | "刷" | "解" | "等" | "再" | "重新" => matches!(
             (word, next),
             ("重", "置" | "试" | "試" | "新")

@@ -68,13 +68,23 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 word.extend(next.to_lowercase());
             }
             found.push(Token::Word(word));
-        } else if ends_sentence(c, &found, rest.peek().copied()) {
+        } else if ends_sentence(c, &found, rest.peek().copied())
+            && !joins_date(&found, rest.clone())
+        {
             found.push(Token::Stop);
         } else if !c.is_whitespace() {
             found.push(Token::Symbol(c));
         }
     }
     found
+}
+
+/// `2026. 7. 23.`: a stop behind a year with a number behind it.
+fn joins_date(before: &[Token], mut behind: impl Iterator<Item = char>) -> bool {
+    let year = matches!(before.last(), Some(Token::Number(digits)) if digits.len() == 4 && digits.starts_with("20"));
+    year && behind
+        .find(|c| !c.is_whitespace())
+        .is_some_and(|c| c.is_ascii_digit())
 }
 
 /// A full stop behind an abbreviation (`jul.`, `p.m.`) ends nothing.

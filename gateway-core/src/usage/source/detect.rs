@@ -19,6 +19,16 @@ pub fn readings(payload: &Value, origin: &Origin<'_>) -> Vec<Reading> {
     readings
 }
 
+/// Reads a screen as people paste it, shown at `now` on a host in `zone`; empty = nothing in it was understood.
+pub fn screen(
+    text: &str,
+    now: jiff::Timestamp,
+    zone: Option<&jiff::tz::TimeZone>,
+    origin: &Origin<'_>,
+) -> Vec<Reading> {
+    generic::screen::readings(text, now, zone, origin)
+}
+
 /// When an object's values were true, if it says so in any of the usual words.
 pub fn stamp(object: &serde_json::Map<String, Value>) -> Option<jiff::Timestamp> {
     generic::stamp(object)

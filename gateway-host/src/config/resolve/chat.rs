@@ -77,7 +77,20 @@ impl Resolver<'_> {
             let message = "commands = \"guild\" needs to know the servers, and none is listed";
             self.error(&path.join("commands"), message, hint);
         }
-        let api_base = self.endpoint(written.api_base.as_deref(), &path.join("api_base"), HTTP);
+        let at = path.join("api_base");
+        let api_base = self.endpoint(written.api_base.as_deref(), &at, HTTP);
+        let has_path = |base: &String| {
+            base.split("://")
+                .nth(1)
+                .is_some_and(|rest| rest.contains('/'))
+        };
+        if api_base
+            .as_ref()
+            .is_ok_and(|base| base.as_ref().is_some_and(has_path))
+        {
+            let hint = "name the host alone, for example http://127.0.0.1:8080; /api/v10 is added";
+            self.error(&at, "the address has a path", hint);
+        }
         let gateway = self.endpoint(
             written.gateway_url.as_deref(),
             &path.join("gateway_url"),
@@ -382,10 +395,13 @@ impl Resolver<'_> {
             }
             _ => Vec::new(),
         };
-        let prefix = ("command_prefix", one.command_prefix != other.command_prefix);
+        let always = [
+            ("command_prefix", one.command_prefix != other.command_prefix),
+            ("show_tools", one.show_tools != other.show_tools),
+        ];
         for (key, _) in differs
             .into_iter()
-            .chain([prefix])
+            .chain(always)
             .filter(|(_, differs)| *differs)
         {
             let message = format!(

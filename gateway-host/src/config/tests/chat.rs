@@ -181,7 +181,7 @@ fn addresses_and_prefixes_are_checked() {
         r#"[profiles.default.discord]
 token_env = "D1"
 users = ["1"]
-api_base = "http://198.51.100.7/api"
+api_base = "http://198.51.100.7"
 gateway_url = "http://127.0.0.1:1"
 command_prefix = "Baton "
 commands = "guild"
@@ -192,6 +192,14 @@ users = ["U1"]
 api_url = "http://127.0.0.1:1/api"
 "#
     ));
+}
+
+#[test]
+fn discords_address_has_no_path() {
+    let told = told(
+        "[profiles.default.discord]\ntoken_env = \"D1\"\nusers = [\"1\"]\napi_base = \"https://proxy.example/api\"\n",
+    );
+    assert!(told.contains("api_base: the address has a path"), "{told}");
 }
 
 #[test]

@@ -216,7 +216,12 @@ pub(super) async fn samples_of_burn_are_replaced(place: &Place) {
     };
     for samples in [vec![Some(7.0)], vec![Some(7.0), None, Some(2.5)]] {
         let one = burn(&samples);
-        place.store().await.put_burn(&[one.clone()]).await.unwrap();
+        place
+            .store()
+            .await
+            .put_burn(std::slice::from_ref(&one))
+            .await
+            .unwrap();
         assert_eq!(place.store().await.burn().await.unwrap(), [one]);
     }
 }

@@ -34,7 +34,12 @@ pub(super) const STEPS: &[Step] = &[
         "operators",
         include_str!("../migrations/0004_operators.sql"),
     ),
-    (5, "routing", include_str!("../migrations/0005_routing.sql")),
+    (
+        5,
+        "generations",
+        include_str!("../migrations/0005_generations.sql"),
+    ),
+    (6, "routing", include_str!("../migrations/0006_routing.sql")),
 ];
 
 /// Version, name, statements.

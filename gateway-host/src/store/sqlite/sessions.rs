@@ -194,7 +194,9 @@ pub(super) async fn note_provider_session(
 ) -> Result<(), Fault> {
     let mut tx = store.begin().await?;
     sqlx::query(
-        "insert into provider_sessions (conversation, subscription, id, seen) values ($1, $2, $3, 0) \
+        "insert into provider_sessions (conversation, subscription, id, seen) select $1, $2, $3, 0 \
+         where not exists (select 1 from retired_sessions \
+         where conversation = $1 and subscription = $2 and session = $3) \
          on conflict (conversation, subscription) do update set id = excluded.id, seen = 0 \
          where provider_sessions.id <> excluded.id",
     )
@@ -266,8 +268,9 @@ pub(super) async fn remember(
     if let Some((subscription, id)) = &close.session {
         sqlx::query(
             "insert into provider_sessions (conversation, subscription, id, seen) \
-             values ($1, $2, $3, $4) on conflict (conversation, subscription) \
-             do update set id = excluded.id, seen = excluded.seen",
+             select $1, $2, $3, $4 where not exists (select 1 from retired_sessions \
+             where conversation = $1 and subscription = $2 and session = $3) \
+             on conflict (conversation, subscription) do update set id = excluded.id, seen = excluded.seen",
         )
         .bind(conversation.as_str())
         .bind(subscription.key())

@@ -7,6 +7,9 @@ mod command;
 mod event;
 mod press;
 
+#[cfg(test)]
+mod tests;
+
 use platforms::adapter::{Content, Heard, Speaker, SpeakerKind, Spot};
 use platforms::wire::Place;
 

@@ -59,6 +59,9 @@ fn broken(manifest: &Value) -> Vec<String> {
     if names.len() != commands.len() || !names.iter().all(|name| name.starts_with('/')) {
         broken.push("names of commands".to_owned());
     }
+    if names.contains("/status") || names.contains("/remind") {
+        broken.push("a command of Slack's own".to_owned());
+    }
     let bot = manifest
         .pointer("/features/bot_user/display_name")
         .and_then(Value::as_str)
@@ -111,20 +114,21 @@ fn the_rules_are_rules() {
     let mut manifest = made(App::default());
     manifest["display_information"]["name"] = json!("x".repeat(36));
     manifest["features"]["slash_commands"][0]["command"] = json!("no-slash");
-    assert_eq!(broken(&manifest).len(), 2);
+    manifest["features"]["slash_commands"][1]["command"] = json!("/status");
+    assert_eq!(broken(&manifest).len(), 3);
 }
 
 #[test]
 fn the_manifest_of_today() {
     let (text, fitted) = manifest(&table(), App::default()).unwrap();
-    assert!(fitted.demoted.is_empty());
+    assert_eq!(fitted.demoted.len(), 1, "/status is Slack's own");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn the_operator_hears_that_commands_stand_in_the_manifest() {
     let findings = registered(&table(), "").unwrap();
-    assert_eq!(findings.len(), 1);
+    insta::assert_snapshot!(findings[1], @"Slack: /status is reached as /baton status (the platform has its own).");
     let bad = CommandSpec {
         name: "Bad Name",
         ..*table()[0]

@@ -26,8 +26,8 @@ pub(super) enum Ending {
     Crowded,
     /// `link_disabled`.
     SwitchedOff,
-    /// It was open.
-    Broke { why: String, heard_hello: bool },
+    /// It was open; why it is no more.
+    Broke(String),
     /// It never was; `after` = the pause Slack asks for.
     NotOpened { why: String, after: Duration },
 }
@@ -123,8 +123,7 @@ impl Link {
                 if was_heard {
                     self.pulse.broke();
                 }
-                let heard_hello = self.heard_hello;
-                self.tell(Ending::Broke { why, heard_hello });
+                self.tell(Ending::Broke(why));
             }
             After::Broke(_) => {} // Slack ends the socket it asked to leave
             After::GoOn | After::Leave => {
@@ -274,5 +273,28 @@ impl Link {
             // Nobody there = the keeper is stopping.
             let _ = ended.send(ending);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Error;
+    use tokio_tungstenite::tungstenite::error::UrlError;
+
+    use super::*;
+
+    /// Slack's sockets are `wss`, those of the fake are not: that TLS is built in shows here alone.
+    #[tokio::test]
+    async fn tls_is_built_in() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = format!("wss://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { listener.accept().await.map(drop) });
+        let refused = connect_async(address.as_str()).await.unwrap_err();
+        assert!(
+            !matches!(refused, Error::Url(UrlError::TlsFeatureNotEnabled)),
+            "{refused}"
+        );
     }
 }

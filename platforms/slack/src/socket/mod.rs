@@ -145,24 +145,28 @@ impl Keeper {
         loop {
             while self.links.try_join_next().is_some() {}
             let began = Instant::now();
-            let pause = match self.one_socket().await? {
-                Ending::Asked if began.elapsed() > self.timing.retry_longest => Duration::ZERO,
-                // Asked again at once: something is wrong over there.
+            let ending = self.one_socket().await?;
+            if began.elapsed() > self.timing.retry_longest {
+                failures = 0;
+            }
+            let pause = match ending {
+                // The first time at once; when it is asked again right away, something is wrong over there.
+                Ending::Asked if failures == 0 => {
+                    failures = 1;
+                    Duration::ZERO
+                }
                 Ending::Asked => self.backed_off(&mut failures, Duration::ZERO),
                 Ending::Crowded => {
-                    let pause = self.timing.crowded_pause;
+                    let pause = jittered(self.timing.crowded_pause);
                     error!(
                         "Slack has ten sockets of this app open and takes no more; the next try is in {} s. \
                          Stop other instances that use the same app token.",
                         pause.as_secs()
                     );
-                    jittered(pause)
+                    pause
                 }
                 Ending::SwitchedOff => return Err(switched_off()),
-                Ending::Broke { why, heard_hello } => {
-                    if heard_hello {
-                        failures = 0;
-                    }
+                Ending::Broke(why) => {
                     warn!(%why, "a socket to Slack broke");
                     self.backed_off(&mut failures, Duration::ZERO)
                 }
@@ -198,11 +202,8 @@ impl Keeper {
             self.stop.clone(),
             ended,
         ));
-        let broke = || Ending::Broke {
-            why: "its task ended".to_owned(),
-            heard_hello: false,
-        };
-        Ok(ending.await.unwrap_or_else(|_| broke()))
+        let ended = ending.await;
+        Ok(ended.unwrap_or_else(|_| Ending::Broke("its task ended".to_owned())))
     }
 
     /// The pause before the next try: a random part of a span that doubles with each failure, and `at_least`.

@@ -2,8 +2,9 @@
 
 use gateway_core::message::Audience;
 use gateway_fakes::FakeSlack;
-use gateway_fakes::slack::Said;
+use gateway_fakes::slack::{Fault, Said};
 use platforms::adapter::{Adapter, Content, SpeakerKind, Spot};
+use platforms::chat::Surface;
 
 use crate::support::{Bot, answer, private, reply};
 
@@ -158,6 +159,93 @@ async fn direct_messages_need_no_mention() {
     bot.deliver(&heard, Some("t"), answer("hi", true)).await;
     fake.wait_for_text(&dm, |text| text == "hi").await;
     assert!(fake.statuses().is_empty(), "no thread, no status");
+    bot.stop().await.unwrap();
+    fake.assert_clean();
+}
+
+#[tokio::test]
+async fn a_thread_of_direct_messages_shows_a_status_and_nothing_else_does() {
+    let fake = FakeSlack::start().await;
+    let mut bot = Bot::start(&fake).await;
+    let (general, anna) = (fake.general(), fake.person("anna"));
+    let dm = fake.dm(&anna);
+    for channel in [&general, &dm] {
+        let root = fake.say(channel, &anna, "root");
+        bot.hear().await;
+        let said = Said {
+            text: "in a thread".to_owned(),
+            thread_ts: Some(root.ts.clone()),
+            ..Said::default()
+        };
+        fake.say(channel, &anna, said);
+        let heard = bot.hear().await;
+        let place = bot.slack.place(&heard.address).unwrap();
+        bot.slack.activity(&place).await.unwrap();
+        let statuses = fake.statuses();
+        match channel == &dm {
+            true => assert_eq!(statuses[0].thread_ts, root.ts),
+            false => assert!(statuses.is_empty(), "{statuses:?}"),
+        }
+        // An app that may not is asked once.
+        if channel == &dm {
+            fake.plan("assistant.threads.setStatus", Fault::Error("not_allowed"));
+            assert!(bot.slack.activity(&place).await.is_err());
+            bot.slack.activity(&place).await.unwrap();
+            assert_eq!(fake.statuses().len(), 1);
+        }
+    }
+    bot.stop().await.unwrap();
+    fake.assert_clean();
+}
+
+#[tokio::test]
+async fn a_private_answer_to_a_message_is_seen_by_its_sender_alone() {
+    let fake = FakeSlack::start().await;
+    let mut bot = Bot::start(&fake).await;
+    let (general, anna) = (fake.general(), fake.person("anna"));
+    let root = fake.say(&general, &anna, "root");
+    bot.hear().await;
+    let said = Said {
+        text: "in a thread".to_owned(),
+        thread_ts: Some(root.ts.clone()),
+        ..Said::default()
+    };
+    fake.say(&general, &anna, said);
+    let heard = bot.hear().await;
+    bot.deliver(&heard, None, private("not for you <!here>"))
+        .await;
+    let shown = fake.wait_for_private(&general, &anna, |_| true).await;
+    assert_eq!(
+        (shown.text.as_str(), shown.thread_ts),
+        ("not for you &lt;!here&gt;", Some(root.ts))
+    );
+    assert!(fake.from_bot(&general).is_empty());
+    // Nobody else reads direct messages, and a private message would not be kept there.
+    let dm = fake.dm(&anna);
+    fake.say(&dm, &anna, "hello");
+    let heard = bot.hear().await;
+    bot.deliver(&heard, None, private("only us")).await;
+    fake.wait_for_text(&dm, |text| text == "only us").await;
+    bot.stop().await.unwrap();
+    fake.assert_clean();
+}
+
+#[tokio::test]
+async fn many_messages_of_one_answer_arrive_in_order_and_edits_keep_the_pace() {
+    let fake = FakeSlack::start().await;
+    let mut bot = Bot::start(&fake).await;
+    let (general, anna) = (fake.general(), fake.person("anna"));
+    fake.say(&general, &anna, "go");
+    let heard = bot.hear().await;
+    let long: String = (0..3_000).map(|n| format!("line {n} of it\n")).collect();
+    bot.deliver(&heard, Some("t"), answer(&long, true)).await;
+    bot.chat.drained().await;
+    let shown = fake.from_bot(&general);
+    let together: String = shown.iter().map(|one| one.text.as_str()).collect();
+    assert!(shown.len() > 2, "{}", shown.len());
+    assert_eq!(together.replace('\n', ""), long.replace('\n', ""));
+    let limited = |method: &str| fake.requests_to(method).iter().any(|one| one.status == 429);
+    assert!(!limited("chat.postMessage") && !limited("chat.update"));
     bot.stop().await.unwrap();
     fake.assert_clean();
 }

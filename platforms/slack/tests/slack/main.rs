@@ -7,4 +7,8 @@
 )]
 
 mod answers;
+mod buttons;
+mod checks;
+mod faults;
+mod files;
 mod support;

@@ -100,6 +100,17 @@ impl Bot {
         let ended = tokio::time::timeout(Duration::from_secs(5), self.listening);
         ended.await.expect("it ends within seconds").unwrap()
     }
+
+    /// Asks it to stop listening.
+    pub(crate) fn cancel(&self) {
+        self.stop.cancel();
+    }
+
+    /// What `listen` says when it ends by itself.
+    pub(crate) async fn ended(self) -> Result<(), Finding> {
+        let ended = tokio::time::timeout(Duration::from_secs(20), self.listening);
+        ended.await.expect("it ends by itself").unwrap()
+    }
 }
 
 pub(crate) fn answer(text: &str, done: bool) -> ReplyOp {

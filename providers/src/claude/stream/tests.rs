@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+/// Shortly before the resets of the captures.
+const NOW: Timestamp = Timestamp::constant(1_795_996_800, 0);
 
 fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("captures/claude")

@@ -152,6 +152,15 @@ pub(crate) fn message(world: &World, message: &Message) -> Value {
         shown["message_reference"] = json!({
             "type": 0, "channel_id": message.channel.to_string(), "message_id": answered.to_string(),
         });
+        // The message it answers comes with it, without what that one answered; null = deleted.
+        let answered = world.messages.get(&answered).filter(|known| !known.deleted);
+        shown["referenced_message"] = answered.map_or(Value::Null, |known| {
+            let alone = Message {
+                reply_to: None,
+                ..known.clone()
+            };
+            self::message(world, &alone)
+        });
     }
     if let Some(thread) = message.thread.and_then(|id| world.channels.get(&id)) {
         shown["thread"] = channel(world, thread);

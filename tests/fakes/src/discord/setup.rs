@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 use super::gateway::{self, Hub};
-use super::ids::{ChannelId, GuildId, RoleId, Snowflakes};
+use super::ids::{ChannelId, GuildId, RoleId, Snowflakes, UserId};
 use super::model::{Channel, ChannelKind, Guild, Role, User, permission};
 use super::world::World;
 use super::{BOT, FakeDiscord, Shared, TOKEN, fault, rest};
@@ -126,6 +126,8 @@ impl Builder {
         let (bot, application) = (BOT, BOT);
         let guild = GuildId(next());
         let channel = ChannelId(next());
+        // An owner may everything, and bots own no servers.
+        let owner = UserId(next());
         let everyone = Role {
             id: RoleId(guild.0),
             name: "@everyone".to_owned(),
@@ -135,8 +137,8 @@ impl Builder {
         let guild = Guild {
             id: guild,
             name: "workshop".to_owned(),
-            owner: bot,
-            members: vec![(bot, Vec::new())],
+            owner,
+            members: vec![(bot, Vec::new()), (owner, Vec::new())],
             roles: vec![everyone],
         };
         let general = Channel {
@@ -157,14 +159,10 @@ impl Builder {
             bot,
             application,
             message_content: self.message_content,
-            users: BTreeMap::from([(
-                bot,
-                User {
-                    id: bot,
-                    name: "baton".to_owned(),
-                    bot: true,
-                },
-            )]),
+            users: BTreeMap::from([
+                (bot, user(bot, "baton", true)),
+                (owner, user(owner, "founder", false)),
+            ]),
             guilds: BTreeMap::from([(guild.id, guild)]),
             channels: BTreeMap::from([(channel, general)]),
             messages: BTreeMap::new(),
@@ -176,5 +174,13 @@ impl Builder {
             limits: Limits::new(self.limit_speed),
             events: Vec::new(),
         }
+    }
+}
+
+fn user(id: UserId, name: &str, bot: bool) -> User {
+    User {
+        id,
+        name: name.to_owned(),
+        bot,
     }
 }

@@ -40,14 +40,14 @@ pub(crate) fn make(world: &mut World, channel: &str, user: &str, on: Option<At>)
     url
 }
 
-const KNOWN: [&str; 10] = [
+/// No `markdown_text`: Slack answers `no_text` to it (github.com/vercel/chat/pull/440).
+const KNOWN: [&str; 9] = [
     "text",
     "blocks",
     "response_type",
     "replace_original",
     "delete_original",
     "thread_ts",
-    "markdown_text",
     "mrkdwn",
     "unfurl_links",
     "unfurl_media",

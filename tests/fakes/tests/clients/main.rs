@@ -7,7 +7,6 @@
 
 mod discord_commands;
 mod discord_rules;
-mod python;
 mod raw_bot;
 mod real_simcord;
 mod real_slack_bolt;

@@ -1,8 +1,7 @@
 //! The bridge to simcord works, so that an adapter's test can rely on it: one round of registering, listening, answering.
 
+use gateway_fakes::python::Script;
 use serde_json::{Value, json};
-
-use super::python::Script;
 
 #[tokio::test]
 async fn bridge_serves_a_message_and_shows_the_answer() {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use gateway_fakes::FakeSlack;
+use gateway_fakes::python::Script;
 use gateway_fakes::slack::{APP_TOKEN, BOT_TOKEN, Envelope, Fault, Said};
-
-use super::python::Script;
 
 async fn app(fake: &FakeSlack) -> Option<Script> {
     let mut script = Script::start(

@@ -9,6 +9,7 @@
 
 mod moment;
 mod naming;
+pub(super) mod screen;
 mod share;
 
 use jiff::Timestamp;
@@ -166,7 +167,9 @@ impl Walk {
         if share::is_unlimited(object) || is_placeholder(object) {
             return true;
         }
-        let used = share::used(object, self.unit);
+        let named = naming::own_name_of(object).unwrap_or(&place.name);
+        let used = share::used(object, self.unit)
+            .or_else(|| naming::length(named).and_then(|_| share::bare(object)));
         let status = share::status(object);
         let own_reset = moment::reset(object, &place.origin);
         let silent = used.is_none() && status != WindowStatus::Rejected;
@@ -176,9 +179,14 @@ impl Walk {
         let reading = reading(object, place, used, status, own_reset.or(place.resets_at));
         if let Some(used) = used {
             let name = naming::own_name_of(object).unwrap_or(&place.name);
-            let name = naming::short(name);
-            if !name.is_empty() && self.names.len() < MAX_WINDOWS {
-                self.names.push((name, used));
+            let short = naming::short(name);
+            // As written too, for whoever looks for the payload's own word.
+            let written = Some(name).filter(|name| **name != short && !name.is_empty());
+            let written = written.filter(|_| !short.is_empty()).map(str::to_owned);
+            for name in std::iter::once(short).chain(written) {
+                if !name.is_empty() && self.names.len() < MAX_WINDOWS {
+                    self.names.push((name, used));
+                }
             }
         }
         let again = |known: &Reading| {

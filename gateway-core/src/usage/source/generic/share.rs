@@ -319,6 +319,15 @@ fn fraction(object: &Map<String, Value>) -> Option<f64> {
         .map(|share| share * 100.0)
 }
 
+/// `usage: 0.31` in a window that is named by its length: a share of 1, and nothing else there tells how much.
+pub(super) fn bare(object: &Map<String, Value>) -> Option<f64> {
+    if number(object, &LIMIT).is_some() {
+        return None;
+    }
+    let share = number(object, &["used", "usage"])?;
+    ((0.0..1.0).contains(&share)).then(|| fields::points(share * 100.0))?
+}
+
 fn either(object: &Map<String, Value>, unit: Unit) -> Option<f64> {
     if let Some(share) = number(object, &EITHER) {
         return match unit {

@@ -32,7 +32,9 @@ pub(super) fn route(world: &mut World, call: &Call) -> Result<Done, Refusal> {
         ("GET", ["gateway", "bot"]) => Ok((200, Some(gateway_bot(world)))),
         ("GET", ["users", "@me"]) => Ok((200, Some(payload::me(&world.users[&world.bot])))),
         ("GET", ["users", "@me", "guilds"]) => Ok((200, Some(my_guilds(world)))),
-        ("GET", ["applications", "@me"]) => Ok((200, Some(application_object(world)))),
+        ("GET", ["applications", "@me"] | ["oauth2", "applications", "@me"]) => {
+            Ok((200, Some(application_object(world))))
+        }
         ("GET", ["guilds", guild]) => {
             Ok((200, Some(payload::guild_object(find_guild(world, guild)?))))
         }

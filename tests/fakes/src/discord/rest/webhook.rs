@@ -150,7 +150,8 @@ fn follow_up(world: &mut World, call: &Call, interaction: &Interaction) -> Resul
         return Err(Refusal::empty_message());
     }
     // The first follow-up to a deferred answer becomes that answer and takes its visibility.
-    let loading = interaction.original.filter(|id| world.messages[id].loading);
+    let waits = |id: &MessageId| world.messages[id].loading && !world.messages[id].deleted;
+    let loading = interaction.original.filter(waits);
     let id = match loading {
         Some(original) => {
             world.edit(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_tungstenite::WebSocketStream;
@@ -76,7 +77,10 @@ async fn talk(
                     let _ = socket.get_ref().set_zero_linger();
                     return None;
                 }
-                Push::Silence => silent(&mut inbox).await,
+                Push::Silence => {
+                    silent(socket.get_mut(), &mut inbox).await;
+                    return None;
+                }
             },
             frame = socket.next() => match frame?.ok()? {
                 Message::Text(text) => hear(shared, text.as_str()),
@@ -88,11 +92,23 @@ async fn talk(
     }
 }
 
-/// Swallows everything until the fake ends it.
-async fn silent(inbox: &mut UnboundedReceiver<Push>) {
-    while let Some(push) = inbox.recv().await {
-        if matches!(push, Push::Reset) {
-            return;
+/// Swallows everything, pings too, until the fake ends it or the app leaves.
+async fn silent(stream: &mut TcpStream, inbox: &mut UnboundedReceiver<Push>) {
+    let mut swallowed = [0; 1024];
+    loop {
+        tokio::select! {
+            push = inbox.recv() => match push {
+                None => return,
+                Some(Push::Reset) => {
+                    let _ = stream.set_zero_linger();
+                    return;
+                }
+                Some(_) => {}
+            },
+            read = stream.read(&mut swallowed) => match read {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            },
         }
     }
 }

@@ -104,9 +104,7 @@ fn matching<'a>(
     is: impl Fn(&Message) -> bool,
 ) -> Vec<&'a Message> {
     let (oldest, latest) = (text(parameters, "oldest"), text(parameters, "latest"));
-    let inclusive = parameters
-        .get("inclusive")
-        .is_some_and(|value| *value == true || *value == "true" || *value == "1");
+    let inclusive = flag(parameters, "inclusive");
     let visible = world.messages.values().filter(|message| {
         let ts = message.at.ts.as_str();
         let after = oldest.is_empty() || ts > oldest || (inclusive && ts == oldest);
@@ -121,6 +119,12 @@ fn matching<'a>(
     visible.collect()
 }
 
+fn flag(parameters: &Parameters, key: &str) -> bool {
+    parameters
+        .get(key)
+        .is_some_and(|value| *value == true || *value == "true" || *value == "1")
+}
+
 fn page(world: &World, parameters: &Parameters, mut found: Vec<&Message>) -> Value {
     let limit = parameters
         .get("limit")
@@ -128,9 +132,16 @@ fn page(world: &World, parameters: &Parameters, mut found: Vec<&Message>) -> Val
     let limit = usize::try_from(limit.unwrap_or(100)).unwrap_or(100);
     let has_more = found.len() > limit;
     found.truncate(limit);
+    let with_metadata = flag(parameters, "include_all_metadata");
     let messages: Vec<Value> = found
         .into_iter()
-        .map(|message| payload::message(world, message))
+        .map(|message| {
+            let mut shown = payload::message(world, message);
+            if with_metadata && !message.metadata.is_null() {
+                shown["metadata"] = message.metadata.clone();
+            }
+            shown
+        })
         .collect();
     json!({ "ok": true, "messages": messages, "has_more": has_more })
 }
