@@ -28,6 +28,7 @@ mod power_loss;
 mod real;
 mod real_chain;
 mod real_claude;
+mod real_rotation;
 mod registry;
 mod restart;
 mod rotation;

@@ -227,7 +227,7 @@ mod tests {
     fn bots_talk_until_the_depth_and_a_person_begins_anew() {
         let profiles = two();
         let mut runs = BotRuns::default();
-        let mut says = |id: &str| {
+        let says = |id: &str| {
             let heard = heard(id, Some("c1"), true);
             let rules = profiles.iter().map(|(id, rules)| (id, rules));
             let verdict = judge(rules, &heard, runs.of(&heard.conversation));
@@ -235,7 +235,7 @@ mod tests {
             runs.note(&heard, admitted);
             admitted
         };
-        let all = ["helper", "helper", "helper", "other-bot", "eve", "helper"].map(|id| says(id));
+        let all = ["helper", "helper", "helper", "other-bot", "eve", "helper"].map(says);
         assert_eq!(all, [true, true, false, false, false, true]);
     }
 
