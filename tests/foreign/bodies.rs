@@ -9,7 +9,9 @@ use gateway_core::explain;
 use gateway_core::handoff::{redact::Redactor, think};
 use gateway_core::usage::portal::{self, write};
 use jiff::{SignedDuration, Timestamp};
+use platforms::adapter::{Content, Heard, Spot};
 use platforms::split::{Unit, split};
+use platforms::wire::Place;
 use providers::foreign;
 use serde_json::{Value, json};
 
@@ -96,6 +98,16 @@ pub(crate) const BODIES: &[Body] = &[
         name: "visible_text",
         run: visible_text,
         seeds: &[HTTP],
+    },
+    Body {
+        name: "discord_frame",
+        run: discord_frame,
+        seeds: &[("tests/foreign", "discord.jsonl")],
+    },
+    Body {
+        name: "slack_envelope",
+        run: slack_envelope,
+        seeds: &[("tests/foreign", "slack.jsonl")],
     },
 ];
 
@@ -324,4 +336,42 @@ fn visible_text(data: &[u8]) {
         redacted,
         "redacting twice changes nothing"
     );
+}
+
+/// A frame of Discord's gateway.
+fn discord_frame(data: &[u8]) {
+    let frame = String::from_utf8_lossy(data);
+    if let Some(heard) = platform_discord::foreign::hear(&frame) {
+        check_heard(
+            &heard,
+            platform_discord::foreign::place(&heard.address),
+            &frame,
+        );
+    }
+}
+
+/// An envelope of Slack's Socket Mode.
+fn slack_envelope(data: &[u8]) {
+    let envelope = String::from_utf8_lossy(data);
+    if let Some(heard) = platform_slack::foreign::hear(&envelope) {
+        check_heard(
+            &heard,
+            platform_slack::foreign::place(&heard.address),
+            &envelope,
+        );
+    }
+}
+
+/// What was heard can be told from everything else, its answer finds back, and its address, which is stored and logged,
+/// holds no way in for others.
+fn check_heard(heard: &Heard, place: Option<Place>, told: &str) {
+    let place = place.expect("the address is one of ours");
+    assert!(!heard.id.as_str().is_empty() && !heard.conversation.is_empty());
+    let (Spot::Direct { channel } | Spot::Channel { channel, .. }) = &heard.spot;
+    assert_eq!(place.channel, *channel, "the answer goes where it was said");
+    assert!(!heard.address.contains("://"), "{}", heard.address);
+    assert!(heard.address.len() <= told.len() + 64);
+    if let Content::Text { text, .. } = &heard.content {
+        assert!(text.len() <= told.len() * 3 + 64, "more was read than told");
+    }
 }

@@ -52,6 +52,8 @@ every_body!(
     anthropic_stream,
     openai_stream,
     visible_text,
+    discord_frame,
+    slack_envelope,
 );
 
 /// Feeds the body its seeds as they are, then changed, until its time is over.

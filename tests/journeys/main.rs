@@ -10,6 +10,7 @@
 
 mod busy;
 mod buttons;
+mod chat;
 mod claims;
 mod cli;
 mod conversations;

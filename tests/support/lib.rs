@@ -1,6 +1,7 @@
 //! The product from outside, in one process: a gateway with real plugins and a real store over scripted providers, a
 //! recording chat surface and a clock that is moved by hand.
 
+pub mod chat;
 pub mod gateway;
 pub mod served;
 

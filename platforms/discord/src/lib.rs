@@ -21,6 +21,8 @@ mod check;
 mod event;
 mod fetch;
 mod finding;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 mod gateway;
 mod inbound;
 mod listen;

@@ -15,6 +15,8 @@ mod address;
 mod api;
 mod check;
 mod files;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 mod inbound;
 mod manifest;
 mod outbound;
