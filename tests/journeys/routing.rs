@@ -354,7 +354,6 @@ async fn another_failure_than_quota_is_the_walks_and_the_next_turn_starts_at_hom
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the program under test")]
 fn the_demo_tells_it_in_half_a_minute_and_counts() {
     let ran = std::process::Command::new(support::baton())
         .args(["demo", "--scene", "routing", "--fast", "--json"])
