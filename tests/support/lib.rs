@@ -1,6 +1,10 @@
 //! The product from outside, in one process: a gateway with real plugins and a real store over scripted providers, a
 //! recording chat surface and a clock that is moved by hand.
 
+#[allow(
+    clippy::indexing_slicing,
+    reason = "helpers of tests: a missing place is a failed test"
+)]
 pub mod chat;
 pub mod gateway;
 pub mod served;

@@ -129,8 +129,8 @@ async fn finals<C: Crowd>(crowd: &C, size: Size) -> Vec<Timestamp> {
     while !left.is_empty() {
         left.retain(|number| {
             let last = format!("end-{number:03}");
-            let shown = crowd.shown(*number).into_iter();
-            let whole = shown.filter(|one| one.text.ends_with(&last)).last();
+            let mut shown = crowd.shown(*number).into_iter();
+            let whole = shown.rfind(|one| one.text.ends_with(&last));
             if let Some(at) = whole.and_then(|one| one.at) {
                 finals[*number] = at;
             }
