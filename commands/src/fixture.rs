@@ -78,6 +78,7 @@ pub(crate) fn view() -> View {
         brought: Vec::new(),
         earlier: Vec::new(),
         saved: Vec::new(),
+        routing: None,
     }
 }
 

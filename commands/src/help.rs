@@ -69,6 +69,8 @@ mod tests {
         /status: Shows what serves this conversation now, since when and why.
         /usage: Shows the windows and resets of the subscriptions, with the age of each reading.
         /model [sub/model | auto]: Shows or chooses the route for this conversation.
+        /switch-back: Takes the last automatic switch back.
+        /pause [off]: Switches automatic switching off for this conversation; `off` switches it on again.
         /stop: Stops the running turn.
         /new: Starts a new conversation and says what is dropped.
         /resume [number or id]: Lists the earlier conversations of this chat, or picks one up again.

@@ -6,12 +6,14 @@ mod help;
 mod model;
 mod nearest;
 mod new;
+mod pause;
 mod plugins;
 mod resume;
 mod resume_handoff;
 mod status;
 mod stop;
 pub mod surface;
+mod switch_back;
 pub mod usage;
 mod view;
 mod when;
@@ -25,7 +27,8 @@ use gateway_core::command::{CommandEffect, CommandReply, CommandSpec};
 use gateway_core::message::Audience;
 
 pub use view::{
-    Because, EarlierConversation, EntryState, PluginLine, RunningTurn, Serving, Verdict, View,
+    Because, EarlierConversation, EntryState, PluginLine, RoutingView, RunningTurn, Serving,
+    Verdict, View,
 };
 
 /// One command: what surfaces show, and what it answers.
@@ -42,6 +45,8 @@ pub const COMMANDS: &[Command] = &[
     status::COMMAND,
     usage::COMMAND,
     model::COMMAND,
+    switch_back::COMMAND,
+    pause::COMMAND,
     stop::COMMAND,
     new::COMMAND,
     resume::COMMAND,
@@ -63,16 +68,9 @@ pub fn find(name: &str) -> Option<&'static Command> {
     })
 }
 
-/// Names that are not there yet and must not become a plugin's meanwhile.
-const LATER: [&str; 2] = ["switch-back", "pause"];
-
 /// Whether a plugin's command of this name would stand in the way of one of the gateway's.
 pub fn is_taken(name: &str) -> bool {
-    let others = LATER.into_iter().chain([surface::BATON]);
-    find(name).is_some()
-        || others
-            .into_iter()
-            .any(|other| other.eq_ignore_ascii_case(name))
+    find(name).is_some() || surface::BATON.eq_ignore_ascii_case(name)
 }
 
 /// Whether every platform takes this name.

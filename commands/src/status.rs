@@ -34,6 +34,7 @@ fn run(_args: &str, view: &View) -> CommandReply {
     lines.extend(chosen(view));
     lines.push(turn(view));
     lines.push(next(view));
+    lines.extend(routing(view));
     lines.extend(handoffs(view));
     lines.extend(plugins(view));
     to_asker(lines.join("\n"))
@@ -57,6 +58,26 @@ fn serving(view: &View) -> String {
         Because::Earlier => "it is in the chain no longer".to_owned(),
     };
     format!("Served by: {route} since {}: {why}.", clock(*since, view))
+}
+
+fn routing(view: &View) -> Option<String> {
+    let routing = view.routing.as_ref()?;
+    if routing.paused {
+        return Some("Routing: paused; `/pause off` switches it on again.".to_owned());
+    }
+    let (used, cap) = routing.switches;
+    let mut line = format!("Routing: on; {used} of {cap} automatic switches used in 24h");
+    if let Some(waits_for) = &routing.waits_for {
+        let until = routing
+            .until
+            .map_or_else(|| "an unknown time".to_owned(), |until| clock(until, view));
+        line.push_str(&format!("; waits for {waits_for} until {until}"));
+    }
+    if let Some(place) = &routing.came_from {
+        line.push_str(&format!("; `/switch-back` goes to {place}"));
+    }
+    line.push('.');
+    Some(line)
 }
 
 fn chosen(view: &View) -> Option<String> {

@@ -44,6 +44,22 @@ pub struct View {
     /// Saved handoffs the sender may see and drop, of every lane, newest first: an operator all of the profile, anybody
     /// else those of conversations they took part in. See [`looks_back`](crate::looks_back).
     pub saved: Vec<StoredHandoff>,
+    /// What routing holds for the conversation; `None` = it is off for the profile.
+    pub routing: Option<RoutingView>,
+}
+
+/// A conversation under routing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoutingView {
+    pub paused: bool,
+    /// Where the last automatic switch came from; `None` = there is none to take back.
+    pub came_from: Option<String>,
+    /// What it waits for; `None` = it does not wait.
+    pub waits_for: Option<String>,
+    /// When it is looked at again; `None` = unknown, or it does not wait.
+    pub until: Option<Timestamp>,
+    /// Automatic switches of the last 24 hours, and how many are allowed.
+    pub switches: (usize, u32),
 }
 
 impl View {

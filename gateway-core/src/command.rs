@@ -48,4 +48,8 @@ pub enum CommandEffect {
     ResumeConversation(ConversationId),
     /// Drop a handoff, of whatever lane.
     Discard(HandoffId),
+    /// Take the last automatic switch back.
+    SwitchBack,
+    /// Switch automatic switching off (`true`) or on again for this conversation.
+    PauseRouting(bool),
 }

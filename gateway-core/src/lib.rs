@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod action;
+pub mod banner;
 pub mod bridge;
 pub mod command;
 pub mod cooling;

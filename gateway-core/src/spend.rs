@@ -1,11 +1,14 @@
 //! Paid routes: the worst case is reserved before a turn and settled after it, and no cap is ever passed. Everything here
 //! fails closed: what has no price does not run, what cannot be read counts as too much.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// An amount of money in millionths of a US dollar; integers, because caps are promises.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Usd(u64);
 
 impl Usd {
@@ -48,14 +51,14 @@ impl fmt::Display for Usd {
 }
 
 /// The hard limits. An amount of 0 means that nothing is spent at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendCaps {
     pub day: Usd,
     pub thread: Usd,
 }
 
 /// What is gone or promised already, settled plus reserved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     pub day: Usd,
     pub thread: Usd,

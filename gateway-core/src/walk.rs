@@ -131,6 +131,16 @@ impl Walk {
         })
     }
 
+    /// Tries this position next, whatever the order says: somebody else has decided. One that was tried may be tried again.
+    pub fn take(&mut self, position: usize) -> Step {
+        match self.standings.get_mut(position) {
+            Some(standing) => *standing = Standing::Running,
+            None => return Step::GiveUp(GiveUp::EmptyChain),
+        }
+        self.running = Some(position);
+        Step::Try(position)
+    }
+
     /// Notes how the running attempt ended. Call before asking the gate, so that it sees the failure.
     pub fn note(&mut self, end: &AttemptEnd) {
         let Some(standing) = self

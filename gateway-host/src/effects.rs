@@ -33,6 +33,7 @@ pub struct Effects {
     pub platforms: BTreeMap<&'static str, Arc<dyn Platform>>,
     pub redactor: Redactor,
     pub sheets: Sheets,
+    pub routing: crate::routing::Routing,
     /// Rows of messages that were written down and still wait in a queue of this process.
     pub queued: parking_lot::Mutex<HashSet<TurnId>>,
     /// What came in lately, until its first row tells: platforms deliver at least once.

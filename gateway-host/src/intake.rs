@@ -102,6 +102,7 @@ async fn submit(
         text,
         queued: None,
         permissions,
+        resumes: None,
         ask: None,
     };
     let admitted = match admit(request, &lane, sessions, effects).await {

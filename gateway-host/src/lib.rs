@@ -18,6 +18,7 @@ pub mod logging;
 pub mod plugins;
 pub mod press;
 pub mod provide;
+pub mod routing;
 pub mod sessions;
 pub mod slash;
 pub mod store;
@@ -77,6 +78,7 @@ pub struct Gateway {
     effects: Arc<Effects>,
     sessions: Arc<Sessions>,
     sweeping: tokio::task::JoinHandle<()>,
+    waking: tokio::task::JoinHandle<()>,
     _instance: Instance,
 }
 
@@ -109,6 +111,7 @@ impl Gateway {
             probes,
             cooling: Cooling::new(&settings),
             sheets: turn::prologue::Sheets::default(),
+            routing: routing::Routing::new(clock.now()),
             queued: parking_lot::Mutex::default(),
             arrivals: parking_lot::Mutex::default(),
             platforms: platforms
@@ -125,11 +128,15 @@ impl Gateway {
         });
         let sealed = intake::recover(&effects).await?;
         let sweeping = sweeps::start(&effects);
+        let sessions = Arc::new(Sessions::default());
+        routing::resume::recover(&sessions, &effects).await?;
+        let waking = routing::resume::start(&sessions, &effects);
         info!(sealed, instance = %effects.instance, "ready");
         Ok(Self {
             effects,
-            sessions: Arc::new(Sessions::default()),
+            sessions,
             sweeping,
+            waking,
             _instance: instance,
         })
     }
@@ -157,6 +164,7 @@ impl Gateway {
     /// Cuts and seals what runs, then ends the plugins. Never hangs on a stuck one.
     pub async fn shutdown(self) {
         self.sweeping.abort();
+        self.waking.abort();
         self.sessions.drain().await;
         self.effects.registry.settled().await;
         // Whoever still holds the effects keeps the plugins; they end with the last holder.

@@ -7,7 +7,8 @@ use gateway_core::route::{Billing, Route};
 
 use crate::delivery;
 use crate::effects::Effects;
-use crate::store::StoreError;
+use crate::routing;
+use crate::store::{Lane, StoreError};
 
 /// Said to a member whose press would bring back a route that costs money.
 const COSTS_MONEY: &str = "This would go back to a metered route: each turn on it costs money. Only an operator may do that.";
@@ -69,6 +70,11 @@ async fn act(action: &Action, inbound: &Inbound, effects: &Effects) -> Result<Sa
     }
     let id = &action.offer.id;
     if effects.store.use_action(id.token(), effects.now()).await? {
+        let lane = Lane {
+            profile: inbound.profile.clone(),
+            session: inbound.session.clone(),
+        };
+        routing::word::chose(&lane, inbound, effects).await?;
         return Ok(Said::AndSettle(undone(former.as_ref())));
     }
     // Somebody was faster, or what it would undo has changed by other means: the row says which.

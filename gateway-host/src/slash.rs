@@ -19,6 +19,7 @@ use crate::delivery;
 use crate::effects::Effects;
 use crate::plugins::commands::Brought;
 use crate::plugins::facts::CommandFacts;
+use crate::routing;
 use crate::sessions::Sessions;
 use crate::store::{Lane, SessionRow, StoreError};
 use crate::turn::prologue::chain_of;
@@ -140,14 +141,15 @@ async fn carry_out(
                     .store
                     .choose_route_undoably(lane, route.as_ref(), &offer)
                     .await?;
+                routing::word::chose(lane, inbound, effects).await?;
                 buttons.push(Button {
                     label: offer.id.kind().label().to_owned(),
                     custom_id: offer.id.to_string(),
                 });
             }
             _ => {
-                if let Some(instead) = perform(effect, lane, sessions, effects).await? {
-                    text = instead.to_owned();
+                if let Some(instead) = perform(effect, inbound, lane, sessions, effects).await? {
+                    text = instead;
                 }
             }
         }
@@ -175,28 +177,42 @@ fn undo_of(reply: &CommandReply, inbound: &Inbound, effects: &Effects) -> Option
 /// Does one thing a command asked for. `Some` = it came to nothing, and this is said instead of the reply.
 async fn perform(
     effect: &CommandEffect,
+    inbound: &Inbound,
     lane: &Lane,
     sessions: &Arc<Sessions>,
     effects: &Effects,
-) -> Result<Option<&'static str>, StoreError> {
+) -> Result<Option<String>, StoreError> {
     match effect {
         CommandEffect::NewConversation => {
+            let left = effects.store.session(lane, effects.now()).await?;
+            routing::resume::leave(&left.conversation, effects).await?;
             effects.store.new_conversation(lane, effects.now()).await?;
             effects.mirror(lane).await;
         }
         CommandEffect::StopTurn => drop(sessions.stop(lane)),
         CommandEffect::ChooseRoute(route) => {
-            effects.store.choose_route(lane, route.as_ref()).await?
+            effects.store.choose_route(lane, route.as_ref()).await?;
+            routing::word::chose(lane, inbound, effects).await?;
         }
         CommandEffect::ResumeConversation(id) => {
+            let left = effects.store.session(lane, effects.now()).await?;
             if effects.store.resume_conversation(lane, id).await?.is_none() {
-                return Ok(Some(
-                    "That conversation is not there any more; nothing was changed. `/resume` lists those that are.",
-                ));
+                let gone = "That conversation is not there any more; nothing was changed. `/resume` lists those that are.";
+                return Ok(Some(gone.to_owned()));
+            }
+            if left.conversation != *id {
+                routing::resume::leave(&left.conversation, effects).await?;
             }
             effects.mirror(lane).await;
         }
-        CommandEffect::Discard(id) => return discard(id, effects).await,
+        CommandEffect::Discard(id) => return Ok(discard(id, effects).await?.map(str::to_owned)),
+        CommandEffect::SwitchBack => {
+            let said = routing::word::switch_back(lane, inbound, effects).await?;
+            return Ok(Some(said));
+        }
+        CommandEffect::PauseRouting(on) => {
+            routing::word::pause(*on, lane, inbound, effects).await?;
+        }
     }
     Ok(None)
 }
@@ -324,6 +340,7 @@ pub async fn view(
             .collect(),
         earlier: Vec::new(),
         saved: Vec::new(),
+        routing: routing::word::view(lane, &session.conversation, effects).await?,
     })
 }
 

@@ -155,18 +155,6 @@ fn help_is_an_answer_and_nonsense_is_wrong_usage() {
     assert!(!home.root().exists(), "nothing was made");
 }
 
-#[test]
-fn commands_of_later_issues_say_not_yet() {
-    let home = Home::new();
-    let ran = home.run(&["why"]);
-    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    assert!(
-        ran.err.starts_with("error: not yet: `baton why`"),
-        "{}",
-        ran.err
-    );
-}
-
 // --- what is registered where
 
 #[test]

@@ -33,6 +33,7 @@ mod real_rotation;
 mod registry;
 mod restart;
 mod rotation;
+mod routing;
 mod run;
 mod served;
 mod soak;

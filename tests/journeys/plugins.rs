@@ -77,6 +77,7 @@ impl World {
             chat: BTreeMap::new(),
             attempt_deadline: Duration::from_secs(60),
             silence: Duration::from_secs(60),
+            routing: Default::default(),
         };
         Settings {
             usage_snapshot: self.dir.path().join("usage.json"),

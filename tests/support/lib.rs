@@ -23,6 +23,7 @@ use gateway_host::config::{
     SubscriptionSettings,
 };
 use gateway_host::http::{HttpPlatform, Listen, Options, Server, ServerError};
+use gateway_host::routing::RoutingSettings;
 use gateway_host::store::Store;
 use gateway_host::store::fault::FaultyStore;
 use gateway_host::store::sqlite::SqliteStore;
@@ -63,6 +64,7 @@ pub struct Builder {
     permissions: Option<Permissions>,
     deadline: Duration,
     silence: Duration,
+    routing: RoutingSettings,
 }
 
 impl Default for Builder {
@@ -83,6 +85,7 @@ impl Default for Builder {
             permissions: None,
             deadline: Duration::from_secs(60),
             silence: Duration::from_secs(60),
+            routing: RoutingSettings::default(),
         }
     }
 }
@@ -136,6 +139,13 @@ impl Builder {
     /// What the agent may do, in place of the surface's default.
     pub fn permissions(mut self, level: Permissions) -> Self {
         self.permissions = Some(level);
+        self
+    }
+
+    /// Under routing, with these settings switched on.
+    pub fn routed(mut self, mut routing: RoutingSettings) -> Self {
+        routing.settings.enabled = true;
+        self.routing = routing;
         self
     }
 
@@ -221,6 +231,7 @@ impl Builder {
             chat: BTreeMap::new(),
             attempt_deadline: self.deadline,
             silence: self.silence,
+            routing: self.routing.clone(),
         };
         Settings {
             usage_snapshot: root.usage_file(),

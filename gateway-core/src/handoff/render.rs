@@ -38,6 +38,11 @@ const REASON: usize = 300;
 /// The injected context with [`REQUEST_PLACEHOLDER`] in place of the request; within the byte budget. A payload with
 /// nothing in it renders to nothing.
 pub fn context(handoff: &Handoff) -> String {
+    context_within(handoff, BUDGET)
+}
+
+/// The same within so many bytes, the request not counted.
+pub fn context_within(handoff: &Handoff, bytes: usize) -> String {
     if is_empty(handoff) {
         return String::new();
     }
@@ -49,7 +54,7 @@ pub fn context(handoff: &Handoff) -> String {
     if !handoff.request.is_empty() {
         sections.push(format!("Original request: {REQUEST_PLACEHOLDER}"));
     }
-    sections.extend(budget::sections(handoff, BUDGET - FRAME));
+    sections.extend(budget::sections(handoff, bytes.saturating_sub(FRAME)));
     sections.push(TAIL.to_owned());
     sections.join("\n\n")
 }

@@ -4,6 +4,7 @@
 //! tried. Tests about the login come before tests about its numbers, so "not logged in" is never reported as "no data".
 //! Headroom decides who may, never who comes first: the order is the person's.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 use super::evidence::Board;
@@ -19,7 +20,8 @@ pub const COOLING_MS: i64 = 10 * 60_000;
 pub const POINTER_TOKENS: u64 = 512;
 
 /// Why an entry may not take the work; in the order of the tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RejectReason {
     /// The same subscription and model stands further up.
     Duplicate,
@@ -78,7 +80,7 @@ impl RejectReason {
 }
 
 /// An entry that was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// Its place in the chain.
     pub position: usize,

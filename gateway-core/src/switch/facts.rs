@@ -13,7 +13,7 @@ use crate::usage::{Reading, WindowScope, WindowStatus};
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
 
 /// The facts of one decision.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     pub settings: Settings,
     pub class: Class,
@@ -39,7 +39,7 @@ pub struct Facts {
 }
 
 /// Whose work it is; decides which reserve it keeps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
     /// A person waits for it.
     #[default]
@@ -48,7 +48,7 @@ pub enum Class {
 }
 
 /// A model on a subscription.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Selection {
     pub subscription: SubscriptionId,
     pub model: Option<String>,
@@ -77,7 +77,7 @@ impl Selection {
 }
 
 /// A login and what state it is in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoginState {
     pub login: Login,
     /// The back end (`claude`, `codex`, `opencode-go`, …), folded.
@@ -95,7 +95,7 @@ pub struct LoginState {
 }
 
 /// What the person makes of a thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ThreadStatus {
     #[default]
     Active,
@@ -105,7 +105,7 @@ pub enum ThreadStatus {
 }
 
 /// The conversation a decision is about.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
     pub status: ThreadStatus,
     /// The person has started a newer run; this one decides nothing any more.
@@ -128,7 +128,7 @@ pub struct Thread {
 }
 
 /// Accepted samples of one window, oldest first, in points; `None` = a discarded sample.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Burn {
     pub subscription: SubscriptionId,
     pub window: String,
@@ -136,7 +136,7 @@ pub struct Burn {
 }
 
 /// Room promised to a switch or a child in flight.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
     pub subscription: SubscriptionId,
     pub pct: f64,

@@ -24,7 +24,7 @@ pub mod wait;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use decide::{Decision, Verdict};
 pub use eligibility::{RejectReason, Rejection};

@@ -1,5 +1,6 @@
 //! The settings of routing, with their defaults and the ranges a configuration may use (section 3.0 of the contract).
 
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 use crate::ids::SubscriptionId;
@@ -9,7 +10,7 @@ use crate::usage::freshness::FRESH_MS;
 const MINUTE_MS: i64 = 60_000;
 
 /// How the eligible entries of a chain are ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ChainOrder {
     /// The same model on another login first, then other subscriptions, then OpenCode Go, paid entries last.
     #[default]
@@ -19,7 +20,7 @@ pub enum ChainOrder {
 }
 
 /// Every setting of routing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The master switch of automatic switching, guard and admission; off unless somebody turns it on.
     pub enabled: bool,
@@ -61,7 +62,7 @@ pub struct Settings {
 }
 
 /// The prediction before a turn.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
     /// Points that must be left after the turn.
     pub margin_pct: f64,
@@ -77,7 +78,7 @@ pub struct Guard {
 }
 
 /// Paid routes; off unless somebody turns them on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Paid {
     pub enabled: bool,
     /// The metered subscriptions opted in; `None` = all of them.

@@ -6,19 +6,19 @@ use super::facts::{Facts, LimitReport, LoginState, Selection};
 use crate::usage::identity::{Login, QuotaGroups};
 use crate::usage::{Reading, ReadingSource, WindowStatus};
 
-pub(super) const HOUR_S: i64 = 3_600;
+pub(crate) const HOUR_S: i64 = 3_600;
 
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(1_789_981_200).unwrap()
 }
 
 /// The instant so many seconds from now.
-pub(super) fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(now().as_second() + seconds).unwrap()
 }
 
 /// A login of its own at a provider's company.
-pub(super) fn login(id: &str, provider: &str) -> LoginState {
+pub(crate) fn login(id: &str, provider: &str) -> LoginState {
     LoginState {
         login: Login {
             id: id.into(),
@@ -41,7 +41,7 @@ pub(super) fn login(id: &str, provider: &str) -> LoginState {
 }
 
 /// A probe's reading of a minute ago; the window resets in three hours.
-pub(super) fn reading(id: &str, window: &str, used_pct: f64) -> Reading {
+pub(crate) fn reading(id: &str, window: &str, used_pct: f64) -> Reading {
     Reading {
         subscription: id.into(),
         window: window.to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn reading(id: &str, window: &str, used_pct: f64) -> Reading {
 }
 
 /// Routing on, a Claude that is out and one Codex with room.
-pub(super) fn base() -> Facts {
+pub(crate) fn base() -> Facts {
     let mut facts = Facts {
         source: Some(Selection::new("claude", Some("opus"))),
         chain: vec![Selection::new("codex", Some("gpt"))],
@@ -72,7 +72,7 @@ pub(super) fn base() -> Facts {
 }
 
 /// The facts with the quota groups of their logins.
-pub(super) fn regroup(mut facts: Facts) -> Facts {
+pub(crate) fn regroup(mut facts: Facts) -> Facts {
     let logins: Vec<_> = facts
         .logins
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn regroup(mut facts: Facts) -> Facts {
 }
 
 /// A refusal that names the session window.
-pub(super) fn refused() -> LimitReport {
+pub(crate) fn refused() -> LimitReport {
     LimitReport {
         window: Some("five_hour".to_owned()),
         status: WindowStatus::Rejected,

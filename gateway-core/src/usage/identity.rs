@@ -31,7 +31,7 @@ impl Login {
 }
 
 /// Who shares a quota with whom.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaGroups {
     /// Folded subscription name to the folded name that stands for its group.
     heads: HashMap<String, String>,

@@ -154,6 +154,7 @@ pub(crate) fn settings(home: &Path, entries: usize) -> Settings {
         chat: BTreeMap::new(),
         attempt_deadline: Duration::from_secs(60),
         silence: Duration::from_secs(60),
+        routing: Default::default(),
     };
     Settings {
         usage_snapshot: root.usage_file(),

@@ -28,6 +28,9 @@ pub(crate) enum Command {
         /// Without pauses for reading
         #[arg(long)]
         fast: bool,
+        /// What is played
+        #[arg(long, value_enum, default_value_t)]
+        scene: crate::demo::Scene,
     },
     /// Look for CLIs and keys, propose a chain, write config.toml
     Init {
@@ -59,8 +62,11 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show every subscription's windows: used, reset, age of the reading, verdict
     Usage(UsageArgs),
-    /// Replay one decision (not yet)
-    Why(Anything),
+    /// Replay one turn's decisions: what was known, who was considered, why each other one was not taken
+    Why {
+        /// The turn's id; the newest one without it
+        turn: Option<String>,
+    },
     /// Print the manifest of the Slack app, to make it from
     SlackManifest {
         /// The profile whose command prefix it has; not needed while they agree
@@ -184,13 +190,6 @@ pub(crate) enum Topic {
     Usage,
     /// What would be decided in a scenario
     Decision,
-}
-
-/// Arguments of a command that is not built yet: whatever comes, the answer is "not yet".
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Anything {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _anything: Vec<std::ffi::OsString>,
 }
 
 #[cfg(test)]

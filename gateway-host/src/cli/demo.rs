@@ -7,12 +7,13 @@ use gateway_core::handoff::redact::Redactor;
 use super::answer::Answer;
 use super::outcome::{Exit, Failure};
 use super::{block_on, executable};
-use crate::demo::Options;
+use crate::demo::{Options, Scene};
 use crate::logging;
 
-pub(crate) fn run(fast: bool, answer: &Answer) -> Result<Exit, Failure> {
+pub(crate) fn run(fast: bool, scene: Scene, answer: &Answer) -> Result<Exit, Failure> {
     let options = Options {
         fast,
+        scene,
         json: answer.is_json(),
         executable: executable()?,
     };

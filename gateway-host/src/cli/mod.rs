@@ -13,12 +13,12 @@ mod explain;
 mod handoff;
 mod import;
 mod init;
-mod not_yet;
 mod outcome;
 mod plugin;
 mod run;
 mod slack_manifest;
 mod usage;
+mod why;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -73,7 +73,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
     let surroundings = Surroundings::of_process();
     match args.command {
         Command::Config(topic) => config::run(topic, &surroundings, &mut answer),
-        Command::Demo { fast } => demo::run(fast, &answer),
+        Command::Demo { fast, scene } => demo::run(fast, scene, &answer),
         Command::Chat { .. } if args.json => Err(Failure::usage(anyhow::anyhow!(
             "`baton chat` is a conversation and has no --json. For one JSON event per line look at `baton demo --json`."
         ))),
@@ -85,7 +85,7 @@ fn command(args: Args) -> Result<Exit, Failure> {
         Command::Init { yes } => init::run(yes, &surroundings, &mut answer),
         Command::Run(args) => run::run(&args, &surroundings, &answer),
         Command::Usage(args) => usage::run(&args, &surroundings, &mut answer),
-        Command::Why(_) => not_yet::answer("why"),
+        Command::Why { turn } => why::run(turn.as_deref(), &surroundings, &mut answer),
         Command::SlackManifest { profile } => {
             slack_manifest::run(profile.as_deref(), &surroundings, &mut answer)
         }

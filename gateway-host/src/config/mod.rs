@@ -16,6 +16,7 @@ mod not_yet;
 mod opencode_routes;
 mod problem;
 mod resolve;
+mod resolve_routing;
 mod secret;
 mod show;
 mod written;
@@ -32,6 +33,8 @@ use gateway_core::ids::{ProfileId, SubscriptionId};
 use gateway_core::route::{Billing, Chain, ChainEntry, Route};
 use providers::Permissions;
 use secrecy::SecretString;
+
+use crate::routing::RoutingSettings;
 
 pub use chat::{Account, ChatKind, ChatSettings};
 pub use document::{KeyPath, Place};
@@ -135,6 +138,7 @@ impl Settings {
             chat: BTreeMap::new(),
             attempt_deadline: resolve::ATTEMPT_DEADLINE,
             silence: resolve::SILENCE,
+            routing: RoutingSettings::default(),
         }))
     }
 
@@ -259,6 +263,7 @@ pub struct ProfileSettings {
     pub attempt_deadline: Duration,
     /// The longest silence of a provider; default 5 minutes.
     pub silence: Duration,
+    pub routing: RoutingSettings,
 }
 
 impl ProfileSettings {

@@ -26,38 +26,9 @@ const ROWS: &[Row] = &[
     row(
         &["profiles", "*", "routing", "paid", "enabled"],
         on,
-        "paid routes come with the spend ledger; no cap could be held without it",
-    ),
-    row(
-        &["profiles", "*", "routing", "enabled"],
-        on,
-        "quota-aware routing comes with the issue \"Routing\"; until then the chain is walked",
+        "paid routes are not switched to by themselves yet; a metered route that stands first in the chain, or is chosen with /model, is used",
     ),
 ];
-
-/// Settings of `[routing]`, which have nothing to set while routing cannot be switched on.
-const ROUTING: &[&str] = &[
-    "quota",
-    "auto_resume",
-    "chain",
-    "chain_order",
-    "fresh_max",
-    "wait_if_reset_within",
-    "paid_wait_if_reset_within",
-    "weekly_nearly_gone",
-    "guard",
-    "reserve",
-    "cap",
-    "drain_timeout",
-    "interrupt_ack",
-    "hold_grace",
-    "reset_jitter",
-    "admission",
-    "handoff",
-];
-const ROUTING_PAID: &[&str] = &["cap_day", "cap_thread"];
-const ROUTING_COMES: &str =
-    "routing settings come with the issue \"Routing\"; only `enabled = false` can be written now";
 
 const fn row(
     path: &'static [&'static str],
@@ -76,37 +47,17 @@ pub(super) fn not_yet(path: &KeyPath, value: &Value) -> Option<String> {
     let comes = ROWS
         .iter()
         .find(|row| matches(row.path, path) && (row.refused)(value))
-        .map(|row| row.comes)
-        .or_else(|| is_routing_setting(path).then_some(ROUTING_COMES))?;
+        .map(|row| row.comes)?;
     Some(format!("not yet: {comes}"))
 }
 
 /// Names of parts not built yet that may stand below `parent`, for suggestions.
 pub(super) fn names_below(parent: &KeyPath) -> Vec<&'static str> {
-    let mut names: Vec<&str> = ROWS
-        .iter()
+    ROWS.iter()
         .filter_map(|row| row.path.split_last())
         .filter(|(_, above)| matches(above, parent))
         .map(|(name, _)| *name)
-        .collect();
-    if matches(&["profiles", "*", "routing"], parent) {
-        names.extend(ROUTING);
-    }
-    names
-}
-
-fn is_routing_setting(path: &KeyPath) -> bool {
-    match path.names() {
-        [profiles, _, routing, name] if profiles == "profiles" && routing == "routing" => {
-            ROUTING.contains(&name.as_str())
-        }
-        [profiles, _, routing, paid, name]
-            if profiles == "profiles" && routing == "routing" && paid == "paid" =>
-        {
-            ROUTING_PAID.contains(&name.as_str())
-        }
-        _ => false,
-    }
+        .collect()
 }
 
 fn matches(pattern: &[&str], path: &KeyPath) -> bool {

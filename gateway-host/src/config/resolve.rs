@@ -69,7 +69,7 @@ pub(super) fn resolve(
     })
 }
 
-struct Resolver<'a> {
+pub(super) struct Resolver<'a> {
     root: &'a RootPath,
     environment: &'a Environment,
     places: &'a Places,
@@ -408,6 +408,7 @@ impl Resolver<'_> {
         let silence = self.duration(written.silence.as_deref(), SILENCE, &path.join("silence"));
         let plugins = self.plugins(&written.plugins, &path.join("plugins"));
         let chat = self.chats(written, path);
+        let routing = self.routing(&written.routing, &path.join("routing"));
         Some(ProfileSettings {
             home: self.root.profile(&id),
             id,
@@ -418,6 +419,7 @@ impl Resolver<'_> {
             chat,
             attempt_deadline: deadline?,
             silence: silence?,
+            routing: routing?,
         })
     }
 
@@ -455,6 +457,12 @@ impl Resolver<'_> {
             seen.push(route);
         }
         routes.into_iter().collect()
+    }
+
+    /// Whether some file names the route's subscription.
+    pub(super) fn knows(&self, route: &Route) -> bool {
+        let known = |name: &String| SubscriptionId::new(name) == route.subscription;
+        self.names.iter().any(known)
     }
 
     fn route(&mut self, entry: &str, path: &KeyPath) -> Option<Route> {
@@ -631,7 +639,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn error(&mut self, path: &KeyPath, message: impl Into<String>, hint: &str) {
+    pub(super) fn error(&mut self, path: &KeyPath, message: impl Into<String>, hint: &str) {
         let at = self.places.get(path).map(|place| match path.names().len() {
             0..=2 => Spot::key(place),
             _ => Spot::value(place),
@@ -640,7 +648,7 @@ impl Resolver<'_> {
             .push(Problem::error(path, message).hint(hint).at(at));
     }
 
-    fn warn(&mut self, path: &KeyPath, message: impl Into<String>, hint: &str) {
+    pub(super) fn warn(&mut self, path: &KeyPath, message: impl Into<String>, hint: &str) {
         let at = self.places.get(path).map(Spot::value);
         self.problems
             .push(Problem::warning(path, message).hint(hint).at(at));

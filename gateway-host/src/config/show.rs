@@ -5,8 +5,10 @@ mod chat;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gateway_core::route::Billing;
+use gateway_core::switch::settings::ChainOrder;
 use serde_json::{Value, json};
 
 use super::document::{KeyPath, Place};
@@ -15,6 +17,7 @@ use super::{
     Environment, Loaded, PluginUse, Price, ProfileSettings, ProviderSettings, SecretRef,
     SubscriptionSettings, show_duration,
 };
+use crate::routing::RoutingSettings;
 
 /// Where each written key stands.
 pub(super) type Places = BTreeMap<KeyPath, Place>;
@@ -164,12 +167,61 @@ impl Table<'_> {
             json!(show_duration(profile.attempt_deadline)),
         );
         self.row(&section, "silence", json!(show_duration(profile.silence)));
+        self.routing(&section.join("routing"), &profile.routing);
         for (name, plugin) in &profile.plugins {
             self.plugin(&section.join("plugins").join(name), plugin);
         }
         for (kind, chat) in &profile.chat {
             self.chat(&section.join(kind.name()), chat);
         }
+    }
+
+    fn routing(&mut self, section: &KeyPath, routing: &RoutingSettings) {
+        let set = &routing.settings;
+        let span = |ms: i64| {
+            let ms = u64::try_from(ms).unwrap_or(0);
+            match show_duration(Duration::from_millis(ms)) {
+                none if none.is_empty() => json!("0m"),
+                span => json!(span),
+            }
+        };
+        let order = match set.order {
+            ChainOrder::Tiered => "tiered",
+            ChainOrder::Absolute => "absolute",
+        };
+        self.row(section, "enabled", json!(set.enabled));
+        self.row(section, "auto_resume", json!(set.auto_resume));
+        if !routing.candidates.is_empty() {
+            let chain: Vec<String> = routing.candidates.iter().map(ToString::to_string).collect();
+            self.row(section, "chain", json!(chain));
+        }
+        self.row(section, "chain_order", json!(order));
+        self.row(section, "fresh_max", span(set.fresh_max_ms));
+        self.row(section, "wait_if_reset_within", span(set.wait_within_ms));
+        self.row(
+            section,
+            "weekly_nearly_gone",
+            json!(set.weekly_nearly_gone_pct),
+        );
+        let guard = section.join("guard");
+        self.row(&guard, "margin", json!(set.guard.margin_pct));
+        self.row(&guard, "safety", json!(set.guard.safety));
+        self.row(&guard, "K", json!(set.guard.samples));
+        self.row(&guard, "min_samples", json!(set.guard.min_samples));
+        self.row(&guard, "hard", json!(set.guard.hard_pct));
+        let reserve = section.join("reserve");
+        self.row(&reserve, "interactive", json!(set.reserve_interactive_pct));
+        self.row(&reserve, "background", json!(set.reserve_background_pct));
+        self.row(&section.join("cap"), "thread", json!(set.cap_thread));
+        self.row(&section.join("cap"), "env", json!(set.cap_environment));
+        self.row(&section.join("paid"), "enabled", json!(set.paid.enabled));
+        self.row(section, "drain_timeout", span(set.drain_ms));
+        self.row(section, "interrupt_ack", span(set.interrupt_ack_ms));
+        self.row(
+            &section.join("handoff"),
+            "cap",
+            json!(set.handoff_cap_tokens),
+        );
     }
 
     fn plugin(&mut self, section: &KeyPath, plugin: &PluginUse) {

@@ -502,39 +502,11 @@ listen = "127.0.0.1:1"
   | ^^^^^
   = next: take it out of the file until then
 
-error: profiles.default.routing.enabled: not yet: quota-aware routing comes with the issue "Routing"; until then the chain is walked
- --> /r/config.toml:9:1
-  |
-9 | enabled = true
-  | ^^^^^^^
-  = next: take it out of the file until then
-
-error: profiles.default.routing.auto_resume: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:10:1
-   |
-10 | auto_resume = true
-   | ^^^^^^^^^^^
-   = next: take it out of the file until then
-
-error: profiles.default.routing.cap: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:11:1
-   |
-11 | cap = { thread = 3 }
-   | ^^^
-   = next: take it out of the file until then
-
-error: profiles.default.routing.paid.enabled: not yet: paid routes come with the spend ledger; no cap could be held without it
+error: profiles.default.routing.paid.enabled: not yet: paid routes are not switched to by themselves yet; a metered route that stands first in the chain, or is chosen with /model, is used
   --> /r/config.toml:12:10
    |
 12 | paid = { enabled = true, cap_day = 5 }
    |          ^^^^^^^
-   = next: take it out of the file until then
-
-error: profiles.default.routing.paid.cap_day: not yet: routing settings come with the issue "Routing"; only `enabled = false` can be written now
-  --> /r/config.toml:12:26
-   |
-12 | paid = { enabled = true, cap_day = 5 }
-   |                          ^^^^^^^
    = next: take it out of the file until then
 
 error: profiles.default.routing: unknown key "auto_resum" (did you mean "auto_resume"?)
@@ -542,7 +514,7 @@ error: profiles.default.routing: unknown key "auto_resum" (did you mean "auto_re
    |
 13 | auto_resum = true
    | ^^^^^^^^^^
-   = next: known here: enabled, paid
+   = next: known here: enabled, auto_resume, chain, chain_order, fresh_max, wait_if_reset_within, paid_wait_if_reset_within, weekly_nearly_gone, guard, reserve, cap, paid, drain_timeout, interrupt_ack, hold_grace, reset_jitter, admission, handoff
 
 error: http: not yet: the HTTP surface comes with the session bridge; `baton chat` talks in the terminal
   --> /r/config.toml:14:2
@@ -550,6 +522,53 @@ error: http: not yet: the HTTP surface comes with the session bridge; `baton cha
 14 | [http]
    |  ^^^^
    = next: take it out of the file until then"##,
+    ),
+    (
+        "routing_outside_its_ranges",
+        r##"[subscriptions.a]
+provider = "claude"
+[profiles.default]
+chain = ["a/opus"]
+[profiles.default.routing]
+auto_resume = true
+fresh_max = "2h"
+drain_timeout = "soon"
+cap = { thread = 21 }
+paid = { cap_day = -1.0 }
+"##,
+        r##"error: profiles.default.routing.auto_resume: not yet: a limited conversation goes on by itself only under routing
+ --> /r/config.toml:6:15
+  |
+6 | auto_resume = true
+  |               ^^^^
+  = next: set enabled = true beside it, or take it out of the file until then
+
+error: profiles.default.routing.fresh_max: `fresh_max` is 120, but must lie within 1 to 60
+ --> /r/config.toml:7:13
+  |
+7 | fresh_max = "2h"
+  |             ^^^^
+  = next: leave it out for the default
+
+error: profiles.default.routing.drain_timeout: "soon" is not a duration
+ --> /r/config.toml:8:17
+  |
+8 | drain_timeout = "soon"
+  |                 ^^^^^^
+  = next: write a number with its unit, for example "45s", "10m" or "1h30m"; "0m" is none
+
+error: profiles.default.routing.cap.thread: `cap.thread` is 21, but must lie within 0 to 20
+ --> /r/config.toml:9:18
+  |
+9 | cap = { thread = 21 }
+  |                  ^^
+  = next: leave it out for the default
+
+error: profiles.default.routing.paid.cap_day: expected a number from 0, found -1.0
+  --> /r/config.toml:10:20
+   |
+10 | paid = { cap_day = -1.0 }
+   |                    ^^^^"##,
     ),
     (
         "not_toml",
@@ -632,6 +651,72 @@ handoff = { enabled = true }
 enabled = false
 paid = { enabled = false }
 "#;
+
+#[test]
+fn every_setting_of_routing_is_read_under_its_own_name() {
+    use gateway_core::switch::settings::ChainOrder;
+    let text = r#"
+[subscriptions.a]
+provider = "claude"
+[subscriptions.b]
+provider = "codex"
+[profiles.default]
+chain = ["a/opus", "b/gpt"]
+[profiles.default.routing]
+enabled = true
+auto_resume = true
+chain = ["b/gpt", "gone/x"]
+chain_order = "absolute"
+fresh_max = "5m"
+wait_if_reset_within = "0m"
+paid_wait_if_reset_within = "30m"
+weekly_nearly_gone = 90
+guard = { margin = 12, safety = 1.5, K = 5, min_samples = 1, hard = 96 }
+reserve = { interactive = 6, background = 20 }
+cap = { thread = 2, env = 9 }
+paid = { enabled = false, cap_day = 7.5, cap_thread = 0, accounts = ["f"] }
+drain_timeout = "1m"
+interrupt_ack = "10s"
+hold_grace = "5s"
+reset_jitter = ["1s", "2s"]
+admission = { max_wait = "2h" }
+handoff = { cap = 16000 }
+"#;
+    let loaded = read(text).unwrap();
+    assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
+    let routing = &loaded.settings.profiles[&ProfileId::new("default")].routing;
+    assert_eq!(routing.candidates, [Route::new("b", "gpt")]);
+    let set = &routing.settings;
+    assert!(set.enabled && set.auto_resume && set.order == ChainOrder::Absolute);
+    let spans = [
+        set.fresh_max_ms,
+        set.wait_within_ms,
+        set.paid_wait_within_ms,
+        set.drain_ms,
+        set.interrupt_ack_ms,
+        set.hold_grace_ms,
+        set.admission_max_wait_ms,
+    ];
+    let want = [300_000, 0, 1_800_000, 60_000, 10_000, 5_000, 7_200_000];
+    assert_eq!(spans, want);
+    let guard = &set.guard;
+    assert_eq!((guard.samples, guard.min_samples), (5, 1));
+    let levels = [
+        guard.margin_pct,
+        guard.safety,
+        guard.hard_pct,
+        set.weekly_nearly_gone_pct,
+        set.reserve_interactive_pct,
+        set.reserve_background_pct,
+    ];
+    assert_eq!(levels, [12.0, 1.5, 96.0, 90.0, 6.0, 20.0]);
+    assert_eq!((set.cap_thread, set.cap_environment), (2, 9));
+    assert_eq!(set.paid.caps.day.micros(), 7_500_000);
+    assert_eq!(set.paid.caps.thread.micros(), 0);
+    assert!(!set.paid.enabled && set.paid.accounts.as_ref().is_some_and(|of| of.len() == 1));
+    assert_eq!(set.reset_jitter_ms, (1_000, 2_000));
+    assert_eq!(set.handoff_cap_tokens, 16_000);
+}
 
 #[test]
 fn the_example_is_accepted_and_says_what_is_missing_here() {

@@ -117,19 +117,114 @@ pub(super) struct Profile {
     pub slack: Option<chat::Slack>,
 }
 
-/// Quota-aware continuation; only switched off for now.
+/// Quota-aware continuation: before a turn that would not fit and after a limit, the work moves to a subscription that is
+/// freshly known to have room, or waits for the reset. Off unless switched on.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Routing {
     pub enabled: Option<bool>,
+    /// While routing is off: whether a limited conversation goes on by itself at the reset; default false.
+    pub auto_resume: Option<bool>,
+    /// Where the work may go, as subscription/model; default: the profile's chain.
+    pub chain: Option<Vec<String>>,
+    /// "tiered" (the same model on another login first, paid ones last; the default) or "absolute" (as written).
+    pub chain_order: Option<ChainOrderName>,
+    /// The oldest reading that proves room; 1m to 60m, default "10m".
+    pub fresh_max: Option<String>,
+    /// A reset this near is waited for instead of moving; 0m to 60m, default "10m".
+    pub wait_if_reset_within: Option<String>,
+    /// The same before money is spent; 0m to 5h, default "1h".
+    pub paid_wait_if_reset_within: Option<String>,
+    /// From here on a weekly window counts when a session window is out; 80 to 100, default 95.
+    pub weekly_nearly_gone: Option<f64>,
+    pub guard: Guard,
+    pub reserve: Reserve,
+    pub cap: Cap,
     pub paid: Paid,
+    /// How long an open tool may finish after the limit; default "2m".
+    pub drain_timeout: Option<String>,
+    /// How long a stop may stay unanswered; default "30s".
+    pub interrupt_ack: Option<String>,
+    /// How long a refused turn may take to end by itself; default "15s".
+    pub hold_grace: Option<String>,
+    /// How long after a reset a conversation wakes, least and most; default ["30s", "1m30s"].
+    pub reset_jitter: Option<[String; 2]>,
+    pub admission: Admission,
+    pub handoff: HandoffSize,
 }
 
-/// Metered routes for automatic switches; only switched off for now.
+/// How the candidates are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ChainOrderName {
+    Tiered,
+    Absolute,
+}
+
+/// The prediction before a turn.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Guard {
+    /// Points that must be left after the turn; default 10.
+    pub margin: Option<f64>,
+    /// Factor on the expected burn; default 1.25.
+    pub safety: Option<f64>,
+    /// How many of the newest samples count; default 3.
+    #[serde(rename = "K")]
+    pub samples: Option<u8>,
+    /// With fewer, only `hard` trips; default 2.
+    pub min_samples: Option<u8>,
+    /// Default 97.
+    pub hard: Option<f64>,
+}
+
+/// Points a candidate must keep free.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Reserve {
+    /// 0 to 20, default 5.
+    pub interactive: Option<f64>,
+    /// 10 to 20, default 15.
+    pub background: Option<f64>,
+}
+
+/// Automatic switches in any 24 hours.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Cap {
+    /// Per conversation; 0 to 20, default 3.
+    pub thread: Option<u32>,
+    /// Over everything; default 20.
+    pub env: Option<u32>,
+}
+
+/// Metered routes for automatic switches; off unless switched on, and only within the caps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Paid {
     pub enabled: Option<bool>,
+    /// The metered subscriptions opted in; default: all of them.
+    pub accounts: Option<Vec<String>>,
+    /// US dollars per day; default 5.
+    pub cap_day: Option<f64>,
+    /// US dollars per conversation and day; default 2.
+    pub cap_thread: Option<f64>,
+}
+
+/// Work in the background.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admission {
+    /// How long it waits for capacity; default "1d".
+    pub max_wait: Option<String>,
+}
+
+/// What a handover between routes may take of the next model's window.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HandoffSize {
+    /// Tokens; default 32000.
+    pub cap: Option<u64>,
 }
 
 /// Where a plugin's library is.

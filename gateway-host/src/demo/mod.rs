@@ -3,6 +3,7 @@
 //! the real store, the two plugins loaded from their files. What the last line counts was counted at the upstream
 //! servers and at the chat surface.
 
+mod routing;
 mod scenes;
 mod stage;
 mod world;
@@ -19,13 +20,28 @@ pub struct Options {
     pub fast: bool,
     /// One JSON event per line instead of a chat.
     pub json: bool,
+    /// What is played.
+    pub scene: Scene,
     /// The running program: it probes the plugins, and they lie beside it.
     pub executable: PathBuf,
+}
+
+/// What the demo plays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scene {
+    /// The main job: skipped on proof, cut, previewed, picked up.
+    #[default]
+    Main,
+    /// Quota-aware continuation.
+    Routing,
 }
 
 /// Plays all scenes; `out` is where the chat goes.
 pub async fn run(options: Options, out: Box<dyn Write + Send>) -> anyhow::Result<()> {
     let stage = stage::Stage::new(out, options.fast, options.json);
+    if options.scene == Scene::Routing {
+        return routing::play(&options, &stage).await;
+    }
     let world = world::World::build(&options, stage.clone()).await?;
     let played = scenes::play(&world, &stage).await;
     let counters = world.counters(&stage);

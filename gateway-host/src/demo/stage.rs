@@ -99,6 +99,18 @@ impl Stage {
         ));
     }
 
+    /// The same for a scene with counters of its own.
+    pub(super) fn close_with(&self, counters: &serde_json::Value) {
+        let mut shown = self.0.shown.lock();
+        if self.0.json {
+            return shown.line(&counters.to_string());
+        }
+        shown.line("\n── measured at the upstream servers, in the audit and in this chat");
+        for (name, count) in counters.as_object().into_iter().flatten() {
+            shown.line(&format!("   {name}: {count}"));
+        }
+    }
+
     /// The most status messages any one turn showed.
     pub(super) fn status_lines(&self) -> usize {
         self.0

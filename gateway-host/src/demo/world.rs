@@ -157,7 +157,7 @@ pub(super) fn subscription(number: usize) -> SubscriptionId {
     SubscriptionId::new(format!("sub-{number:02}"))
 }
 
-fn inbound(content: Content, now: Timestamp) -> Inbound {
+pub(super) fn inbound(content: Content, now: Timestamp) -> Inbound {
     Inbound {
         id: InboundId::new(uuid::Uuid::now_v7().to_string()),
         profile: ProfileId::new(DEFAULT_PROFILE),
@@ -224,6 +224,7 @@ fn settings(home: &std::path::Path, upstreams: &[Loopback]) -> anyhow::Result<Se
         chat: BTreeMap::new(),
         attempt_deadline: Duration::from_secs(60),
         silence: Duration::from_secs(30),
+        routing: Default::default(),
     };
     Ok(Settings {
         usage_snapshot: root.usage_file(),

@@ -177,6 +177,7 @@ impl Bridge {
                 .permissions
                 .unwrap_or_default()
                 .min(providers::Permissions::ReadOnly),
+            resumes: None,
             ask: Some(Arc::new(ask)),
         };
         let admitted = intake::admit(asked, &place.lane, &self.sessions, &self.effects).await;

@@ -8,6 +8,7 @@ mod generations;
 mod lanes;
 mod model;
 mod operators;
+mod routing;
 pub(super) mod samples;
 mod turns;
 mod usage;
@@ -128,5 +129,14 @@ contract! {
         a_rollout_never_hides_what_decides
         logins_are_replaced_and_tell_others
         when_a_surface_may_be_asked_again_is_kept
+    }
+    routing {
+        a_step_is_whole_or_nothing
+        room_is_never_promised_on_old_knowledge
+        the_audit_is_in_order_and_tells_the_turn
+        what_is_at_rest_is_not_listed
+        samples_of_burn_are_replaced
+        money_is_reserved_settled_and_capped
+        a_restart_after_every_step_ends_in_the_same_state
     }
 }

@@ -15,6 +15,8 @@ use gateway_core::ids::{
 };
 use gateway_core::journal::{JournalEntry, TurnRow};
 use gateway_core::route::Route;
+use gateway_core::spend::{Overspend, SpendCaps, Spent, Usd};
+use gateway_core::switch::facts::Burn;
 use gateway_core::usage::Reading;
 use gateway_core::usage::identity::Login;
 use gateway_core::usage::probe::ProbeState;
@@ -23,6 +25,7 @@ use parking_lot::Mutex;
 use providers::Exchange;
 
 use super::generations::{Generations, RetiredSession, Retirement, Told};
+use super::routing::{AuditRow, Promise, RoutingRow, RoutingStep, RoutingStore};
 use super::{
     ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store, StoreError,
     TurnClose,
@@ -70,6 +73,18 @@ pub enum Method {
     PairOperator,
     PairedOperators,
     UnpairOperators,
+    Routing,
+    RecordStep,
+    UnsettledRouting,
+    AuditOf,
+    AuditOfTurn,
+    SwitchesSince,
+    Promises,
+    Burn,
+    PutBurn,
+    ReserveSpend,
+    SettleSpend,
+    Spent,
     RetireSession,
     ForgetSession,
     Generation,
@@ -105,6 +120,10 @@ pub const WRITES: &[Method] = &[
     Method::RetireSession,
     Method::ForgetSession,
     Method::Tell,
+    Method::RecordStep,
+    Method::PutBurn,
+    Method::ReserveSpend,
+    Method::SettleSpend,
 ];
 
 /// Wraps a store; the methods given to [`FaultyStore::fail`] answer [`StoreError::Write`] until [`FaultyStore::heal`].
@@ -203,6 +222,21 @@ forward! { Generations {
     Told: told(lane: &Lane) -> Option<Told>;
     Tell: tell(lane: &Lane, told: &Told, landmarks: &[Digest]) -> ();
     Landmark: landmark(profile: &ProfileId, landmarks: &[Digest]) -> Option<SessionKey>;
+} }
+
+forward! { RoutingStore {
+    Routing: routing(conversation: &ConversationId) -> Option<RoutingRow>;
+    RecordStep: record_step(step: &RoutingStep) -> bool;
+    UnsettledRouting: unsettled_routing() -> Vec<RoutingRow>;
+    AuditOf: audit_of(conversation: &ConversationId) -> Vec<AuditRow>;
+    AuditOfTurn: audit_of_turn(turn: Option<&TurnId>) -> Vec<AuditRow>;
+    SwitchesSince: switches_since(from: Timestamp) -> Vec<Timestamp>;
+    Promises: promises() -> (Vec<Promise>, i64);
+    Burn: burn() -> Vec<Burn>;
+    PutBurn: put_burn(burn: &[Burn]) -> ();
+    ReserveSpend: reserve_spend(attempt: &str, conversation: &ConversationId, worst: Option<Usd>, caps: &SpendCaps, at: Timestamp) -> Result<Usd, Overspend>;
+    SettleSpend: settle_spend(attempt: &str, cost: Option<Usd>, at: Timestamp) -> ();
+    Spent: spent(conversation: &ConversationId, at: Timestamp) -> Spent;
 } }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use providers::Exchange;
 use uuid::Uuid;
 
 use super::generations::Told;
+use super::memory_routing::RoutingState;
 use super::rules::{self, in_ms};
 use super::{
     Carried, ConversationRow, Lane, PairedOperator, ProviderSessionRow, SessionRow, Store,
@@ -34,12 +35,16 @@ use super::{
 
 /// A store that lives as long as the value. One lock: every method is atomic because it holds it throughout.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<State>);
+pub struct MemoryStore(Mutex<State>, Mutex<RoutingState>);
 
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    pub(super) fn routing_state(&self) -> parking_lot::MutexGuard<'_, RoutingState> {
+        self.1.lock()
     }
 }
 

@@ -6,6 +6,8 @@ mod contract;
 pub mod fault;
 pub mod generations;
 pub mod memory;
+mod memory_routing;
+pub mod routing;
 mod rules;
 pub mod sqlite;
 
@@ -143,7 +145,7 @@ pub enum StoreError {
 
 /// The store. Every method is atomic; methods that change a promise are durable on return.
 #[async_trait]
-pub trait Store: generations::Generations + 'static {
+pub trait Store: generations::Generations + routing::RoutingStore + 'static {
     // --- inbound
     /// Remembers the id of what is answered without a turn; `false` = it was there already (answered once is enough). A
     /// message that gets a turn is remembered by [`Store::open_turn`].

@@ -9,6 +9,7 @@ mod generations;
 mod handoffs;
 mod open;
 mod operators;
+mod routing;
 mod sessions;
 #[cfg(test)]
 mod tests;

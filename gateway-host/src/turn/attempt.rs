@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::Turn;
 use super::rotation;
 use crate::effects::Effects;
+use crate::routing::{ride, running};
 use crate::store::{ProviderSessionRow, StoreError};
 
 /// Stands for the answer of an attempt that worked with tools and said nothing.
@@ -65,6 +66,7 @@ pub async fn run(
         deadline: turn.profile.attempt_deadline,
         silence: turn.profile.silence,
     };
+    running::attempt_begins(turn, position, effects).await;
     let seen = known.as_ref().map_or(0, |row| row.seen);
     let handle = provider.start(AttemptRequest {
         attempt,
@@ -110,10 +112,18 @@ async fn drive(
     let backstop = tokio::time::sleep(limits.deadline.saturating_add(BACKSTOP));
     tokio::pin!(backstop);
     let mut asked = false;
+    let mut stopped = false; // by routing, at a boundary
     loop {
+        if !stopped && turn.rider.as_ref().is_some_and(ride::Rider::has_stopped) {
+            stopped = true;
+            backstop
+                .as_mut()
+                .reset(tokio::time::Instant::now() + BACKSTOP);
+        }
+        let wake = turn.rider.as_ref().and_then(|rider| rider.wake);
         tokio::select! {
             event = handle.events.recv() => match event {
-                Some(event) => if let Err(fault) = apply(turn, &mut fold, event, subscription, effects).await {
+                Some(event) => if let Err(fault) = take(turn, &mut fold, event, subscription, &handle.stop, effects).await {
                     handle.stop.stop();
                     handle.events.close(); // nobody takes them: the driver must not wait for us
                     let _ = timeout(BACKSTOP, &mut handle.end).await; // reaped before the lane goes on
@@ -126,8 +136,10 @@ async fn drive(
                 handle.stop.stop();
                 backstop.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
             }
+            () = running::wakes(wake, effects) => running::tick(turn, &handle.stop, effects).await?,
             () = &mut backstop => {
-                let end = if asked { AttemptEnd::Stopped } else { AttemptEnd::Failed(overdue()) };
+                let end = if asked || stopped { AttemptEnd::Stopped } else { AttemptEnd::Failed(overdue()) };
+                let end = running::end_of(turn, end);
                 return ended(turn, fold, end, effects).await;
             }
         }
@@ -141,7 +153,29 @@ async fn drive(
     } else {
         end
     };
+    let end = running::end_of(turn, end);
     ended(turn, fold, end, effects).await
+}
+
+/// Takes one event: into the record, to the person, and to routing. What a switch has to say comes before its first text;
+/// everything else is on record before anything follows from it.
+async fn take(
+    turn: &mut Turn,
+    fold: &mut Fold,
+    event: Event,
+    subscription: &gateway_core::ids::SubscriptionId,
+    stop: &providers::Stop,
+    effects: &Effects,
+) -> Result<(), StoreError> {
+    if turn.rider.is_none() {
+        return apply(turn, fold, event, subscription, effects).await;
+    }
+    if matches!(event, Event::Text { .. }) {
+        running::hears(turn, &event, stop, effects).await?;
+        return apply(turn, fold, event, subscription, effects).await;
+    }
+    apply(turn, fold, event.clone(), subscription, effects).await?;
+    running::hears(turn, &event, stop, effects).await
 }
 
 async fn apply(
@@ -300,7 +334,11 @@ async fn prompt(
             now: effects.now(),
         };
         if let Some(so_far) = assemble(&cut) {
-            let mut context = render::fill(&render::context(&so_far), &so_far.request);
+            let told = match &turn.rider {
+                Some(_) => render::context_within(&so_far, running::room_for_context(turn)),
+                None => render::context(&so_far),
+            };
+            let mut context = render::fill(&told, &so_far.request);
             mark(&mut context, turn.carried.iter().map(|handoff| &handoff.id));
             return Ok(effects.redactor.redact_known(&context).into_owned());
         }

@@ -15,7 +15,7 @@ use gateway_core::cooling;
 use gateway_core::event::TokenUsage;
 use gateway_core::failure::Failure;
 use gateway_core::handoff::Handoff;
-use gateway_core::ids::ConversationId;
+use gateway_core::ids::{ConversationId, TurnId};
 use gateway_core::journal::TurnRow;
 use gateway_core::message::Inbound;
 use gateway_core::notice;
@@ -30,6 +30,7 @@ use crate::cooling::Aside;
 use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{TurnFacts, WalkFacts};
+use crate::routing::ride::{self, Next, Rider};
 use crate::store::{Lane, StoreError};
 use journal::Journal;
 use pace::Pace;
@@ -43,6 +44,8 @@ pub struct Request {
     /// The turn's row, if the message had to wait and was written down then.
     pub queued: Option<TurnRow>,
     pub permissions: Permissions,
+    /// The names of the turn and of the run that goes on by itself; `None` = a person has just asked.
+    pub resumes: Option<(TurnId, TurnId)>,
     /// The program that waits for the turn's end; `None` = people look at what is shown.
     pub ask: Option<Arc<report::Ask>>,
 }
@@ -76,6 +79,10 @@ pub struct Turn {
     pub failure: Option<Failure>,
     /// Said among the turn's activity once it has been answered; a cut turn says the same in its closing text.
     pub remarks: Vec<String>,
+    /// Whether routing speaks in this turn: then the gate is not asked.
+    pub routed: bool,
+    /// The turn's ride, from its first decision on; `None` = routing has no part in it.
+    pub rider: Option<Rider>,
     /// The provider session of the attempt that answered.
     pub session: Option<gateway_core::ids::ProviderSessionId>,
     pub rotation: rotation::Rotation,
@@ -103,14 +110,23 @@ pub async fn run_turn(
     stop: TurnStop,
     effects: &Effects,
 ) -> Result<Outcome, StoreError> {
+    let resumes = request.resumes.as_ref().map(|(_, run)| run.clone());
     let (mut turn, mut walk) = prologue::open(request, stop, effects).await?;
-    let mut step = walk.first();
-    if let Step::Try(first) = &step {
+    let next = ride::begin(&mut turn, resumes.as_ref(), effects).await?;
+    let mut step = match next {
+        Next::Park(say, until) => return terminal::parked(*turn, &say, until, effects).await,
+        Next::Try(position) => walk.take(position),
+        Next::Walk => walk.first(),
+    };
+    if let Step::Try(first) = &step
+        && !turn.routed
+    {
         say_aside(&mut turn, *first, effects).await;
     }
     loop {
         let over = matches!(step, Step::Done(_) | Step::GiveUp(GiveUp::Stopped));
         if !over && turn.stop.is_asked() {
+            ride::given_up(&turn, effects).await?;
             return finish(*turn, &walk, Ending::Stopped, effects).await; // also before the first attempt and between two
         }
         let position = match step {
@@ -142,7 +158,16 @@ pub async fn run_turn(
         if let AttemptEnd::Failed(failure) = &end {
             learn(&mut turn, &mut walk, position, failure, effects).await;
         }
+        match ride::attempt_ended(&mut turn, &end, effects).await? {
+            Next::Park(say, until) => return terminal::parked(*turn, &say, until, effects).await,
+            Next::Try(position) => {
+                step = walk.take(position);
+                continue;
+            }
+            Next::Walk => {}
+        }
         step = walk.next_step(end);
+        ride::walked(&turn, &step, effects).await?;
         if let (Step::Try(next), Some(failure), false) =
             (&step, turn.failure.clone(), turn.stop.is_asked())
         {
@@ -218,7 +243,7 @@ async fn learn(
         let subscription = route.subscription.as_str();
         turn.remarks.push(notice::login_refused(subscription));
     }
-    if !failure.kind.is_quota() {
+    if !failure.kind.is_quota() || turn.routed {
         return;
     }
     turn.facts.now = now;

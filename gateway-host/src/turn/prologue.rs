@@ -22,6 +22,7 @@ use crate::cooling::Aside;
 use crate::delivery::Voice;
 use crate::effects::Effects;
 use crate::plugins::facts::{FactSheet, PrologueAdvice, PrologueFacts, TurnFacts};
+use crate::routing::ride;
 use crate::store::{Lane, SessionRow, StoreError};
 use crate::usage::Evidence;
 
@@ -66,6 +67,9 @@ pub async fn open(
         note_participant(&request.inbound, &session.conversation, effects),
     );
     let (history, history_len) = history?;
+    // A program waits for its answer and asks again by itself; what goes on hours later would reach nobody.
+    let routed =
+        request.ask.is_none() && ride::speaks(&profile, &session.conversation, effects).await?;
     for round in 0.. {
         let facts = TurnFacts {
             turn: turn_id(&request),
@@ -126,6 +130,8 @@ pub async fn open(
             failure: None,
             remarks: Vec::new(),
             session: None,
+            routed,
+            rider: None,
             rotation: Rotation::default(),
             ask: request.ask.clone(),
         };
@@ -144,6 +150,7 @@ pub fn chain_of(
     effects: &Effects,
 ) -> Chain {
     let mut chain = profile.chain_for(&effects.settings);
+    add_candidates(&mut chain, profile, effects);
     evidence.group_entries(&mut chain);
     let Some(chosen) = &session.chosen else {
         return chain;
@@ -177,11 +184,24 @@ pub async fn note_participant(inbound: &Inbound, conversation: &ConversationId, 
     }
 }
 
+/// Where routing may go beyond the profile's chain: behind it, for the walk's order is the chain's.
+fn add_candidates(chain: &mut Chain, profile: &ProfileSettings, effects: &Effects) {
+    if profile.routing.settings.enabled {
+        for route in &profile.routing.candidates {
+            let known = chain.entries.iter().any(|entry| entry.route == *route);
+            chain
+                .entries
+                .extend(effects.settings.entry(route).filter(|_| !known));
+        }
+    }
+}
+
 fn turn_id(request: &Request) -> TurnId {
-    request.queued.as_ref().map_or_else(
-        || TurnId::new(uuid::Uuid::now_v7().to_string()),
-        |row| row.turn.clone(),
-    )
+    let queued = request.queued.as_ref().map(|row| row.turn.clone());
+    let resumed = request.resumes.as_ref().map(|(turn, _)| turn.clone());
+    queued
+        .or(resumed)
+        .unwrap_or_else(|| TurnId::new(uuid::Uuid::now_v7().to_string()))
 }
 
 async fn ask(
@@ -272,6 +292,9 @@ async fn plan(turn: &mut Turn, paid_for: &[bool], advice: &PrologueAdvice) -> Wa
             Aside::Cooling => walk.cool(position),
             Aside::LockedOut => walk.lock_out(position),
         }
+    }
+    if turn.routed {
+        return walk; // the gate has no say
     }
     walk.gated = advice.gated;
     for skip in &advice.skips {

@@ -73,7 +73,9 @@ pub async fn answered(
     let Some(route) = route else {
         return Ok(Outcome::Stopped);
     };
-    turn.voice.add_to_status(&notice::answered_by(&route)).await;
+    if !turn.routed {
+        turn.voice.add_to_status(&notice::answered_by(&route)).await;
+    }
     if let Some(entry) = position.and_then(|at| turn.chain.entries.get(at)) {
         effects
             .registry
@@ -135,6 +137,33 @@ pub async fn stopped(mut turn: Turn, effects: &Effects) -> Result<Outcome, Store
     .await?;
     turn.voice.notice("⏹️ Stopped.").await;
     Ok(Outcome::Stopped)
+}
+
+/// Closes a turn that goes on by itself later: what was in flight is saved, and one sentence says when it goes on.
+pub async fn parked(
+    mut turn: Turn,
+    say: &str,
+    until: Option<Timestamp>,
+    effects: &Effects,
+) -> Result<Outcome, StoreError> {
+    turn.first_row.durable().await?;
+    let reason = turn
+        .failure
+        .as_ref()
+        .map_or("rate limit", |failure| failure.kind.reason())
+        .to_owned();
+    let (handoff, _) = seal(&mut turn, &reason, until, effects).await?;
+    if !turn.voice.whole().is_empty() {
+        turn.voice.finish().await;
+    }
+    turn.voice.status(&format!("⏳ {say}")).await;
+    let handoff = handoff.map(|handoff| handoff.id);
+    info!(turn = %turn.row.turn, ?until, handoff = ?handoff, "waits");
+    Ok(Outcome::Cut {
+        reason,
+        handoff,
+        next_reset: until,
+    })
 }
 
 /// Closes a turn that nothing answered.

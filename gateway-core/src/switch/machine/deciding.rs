@@ -158,6 +158,7 @@ impl Step<'_> {
             reason,
         }));
         self.machine.origin = Some(from);
+        self.machine.home = None;
         self.machine.state = State::Continued;
     }
 
@@ -181,6 +182,7 @@ impl Step<'_> {
         self.machine.undone_at = Some(self.now);
         self.machine.origin = None;
         self.machine.place = origin.clone();
+        self.machine.home = None;
         self.own_doing(AuditKind::Undone);
         let banner = Banner::SwitchedBack {
             to: origin,

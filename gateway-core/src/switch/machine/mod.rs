@@ -33,6 +33,9 @@ pub struct Machine {
     pub thread: String,
     /// What it runs on.
     pub place: Place,
+    /// Where it belongs while a walk for another reason than quota has a turn run elsewhere; it goes back with the next one.
+    #[serde(default)]
+    pub home: Option<Place>,
     /// Where the last automatic switch came from; *Switch back* goes there.
     pub origin: Option<Place>,
     /// The run whose events count.
@@ -138,7 +141,8 @@ pub enum Cause {
 }
 
 /// What may happen to a thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A person's message is next. Only while nothing runs: sessions are serial.
     TurnRequested {
@@ -176,6 +180,15 @@ pub enum Event {
     FirstOutput {
         run: TurnId,
     },
+    /// The walk tries the turn elsewhere, for another reason than quota.
+    Walked {
+        run: TurnId,
+        place: Place,
+    },
+    /// The person stopped the turn, or its work will not go on by itself: nothing that was begun for it is carried on.
+    GivenUp {
+        run: TurnId,
+    },
     /// A timer may be due.
     Tick,
     /// The registry knows something new.
@@ -192,7 +205,8 @@ pub enum Event {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunEnd {
     Answered,
     /// By our interrupt if one was sent, else by the person.
@@ -204,7 +218,8 @@ pub enum RunEnd {
 }
 
 /// What is to be done, in the transaction that stores the new state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     StartTurn {
         run: TurnId,
@@ -255,7 +270,8 @@ pub enum Effect {
 }
 
 /// What the person is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Banner {
     Continued {
         from: Place,
@@ -274,7 +290,7 @@ pub enum Banner {
 }
 
 /// A row of the audit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     pub kind: AuditKind,
     /// `None` = the person's own doing, outside of any episode.
@@ -284,7 +300,8 @@ pub struct Audit {
 }
 
 /// What a row of the audit is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AuditKind {
     Decided,
     Switched,
@@ -299,12 +316,32 @@ pub enum AuditKind {
     Paused,
 }
 
+impl AuditKind {
+    /// Its word in the audit.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Switched => "switched",
+            Self::StartFailed => "start_failed",
+            Self::Waited => "waited",
+            Self::Resumed => "resumed",
+            Self::Held => "held",
+            Self::Drained => "drained",
+            Self::AbortedTool => "aborted_tool",
+            Self::Cancelled => "cancelled",
+            Self::Undone => "undone",
+            Self::Paused => "paused",
+        }
+    }
+}
+
 impl Machine {
     /// A thread that has done nothing yet.
     pub fn new(thread: impl Into<String>, place: Place) -> Self {
         Self {
             thread: thread.into(),
             place,
+            home: None,
             origin: None,
             run: None,
             running: false,

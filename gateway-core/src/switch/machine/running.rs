@@ -16,6 +16,9 @@ impl Step<'_> {
             return;
         }
         self.leave();
+        if let Some(home) = self.machine.home.take() {
+            self.machine.place = home;
+        }
         self.machine.run = Some(run.clone());
         let calm = !matches!(self.machine.state, State::Paused | State::Closed);
         let facts = self.facts();

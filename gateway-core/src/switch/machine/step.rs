@@ -81,6 +81,8 @@ impl Step<'_> {
                 self.switch_failed();
             }
             Event::FirstOutput { run } if self.is_current(run) => self.first_output(),
+            Event::Walked { run, place } if self.is_current(run) => self.walked(place),
+            Event::GivenUp { run } if self.machine.run.as_ref() == Some(run) => self.given_up(),
             Event::Tick => self.tick(),
             Event::NewReading => self.new_reading(),
             Event::Selected { place } => self.selected(place),
@@ -108,10 +110,31 @@ impl Step<'_> {
 
     // === the person's own word ===
 
+    /// Ends everything that was set in motion for the run.
+    pub(super) fn given_up(&mut self) {
+        self.leave();
+        self.machine.running = false;
+        self.back_to_normal();
+    }
+
+    /// Another place serves this turn alone.
+    pub(super) fn walked(&mut self, place: &Place) {
+        let here = matches!(
+            self.machine.state,
+            State::Normal | State::Guarded | State::Continued
+        );
+        if here && *place != self.machine.place {
+            let left = std::mem::replace(&mut self.machine.place, place.clone());
+            let home = self.machine.home.take().unwrap_or(left);
+            self.machine.home = (home != *place).then_some(home);
+        }
+    }
+
     pub(super) fn selected(&mut self, place: &Place) {
         if *place != self.machine.place && !self.machine.running {
             self.leave();
             self.machine.place = place.clone();
+            self.machine.home = None;
             self.machine.origin = None;
             self.back_to_normal();
         }

@@ -39,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
         "generations",
         include_str!("../migrations/0005_generations.sql"),
     ),
+    (6, "routing", include_str!("../migrations/0006_routing.sql")),
 ];
 
 /// Version, name, statements.
