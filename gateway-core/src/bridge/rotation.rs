@@ -3,6 +3,7 @@
 //! | what overflowed | means | so |
 //! |---|---|---|
 //! | a resumed session | it is full | retire it, open its successor, ask once more |
+//! | a resumed session, and the failure is about the request | an image, a tier or a cap is too small for this request | the session stays |
 //! | a session just opened | this request does not fit a fresh one | nothing is retired: the next would fail alike |
 //! | anything, after a rotation in the same request | it does not fit either | the failure is the answer |
 //! | a route without sessions | the transcript does not fit | the failure is the answer |
@@ -14,7 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::title::{Foreign, Title};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, FailureScope};
 
 /// How the attempt that failed came by its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub fn judge(failure: &Failure, arm: Arm, title: &str, rotated: bool) -> Verdict
     match arm {
         Arm::None => Verdict::Keep,
         Arm::Create => Verdict::DoesNotFit,
+        Arm::Resume if failure.scope != FailureScope::Session => Verdict::Keep,
         Arm::Resume if rotated => Verdict::DoesNotFit,
         Arm::Resume => match title.parse::<Title>().map(Title::successor) {
             Ok(Some(successor)) => Verdict::Retire { successor },
@@ -116,7 +118,6 @@ impl Swap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::FailureScope;
 
     const TITLE: &str = "baton-5a36669b9a22d7cc";
 
@@ -149,6 +150,21 @@ mod tests {
                     judge(&failed(kind), arm, TITLE, false),
                     Verdict::Keep,
                     "{kind:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_request_retires_no_session() {
+        use FailureScope::*;
+        for scope in [Request, Account, Burst, UpstreamShared, NetworkEdge] {
+            let failure = Failure::new(FailureKind::ContextOverflow, scope.clone(), "x");
+            for rotated in [false, true] {
+                assert_eq!(
+                    judge(&failure, Arm::Resume, TITLE, rotated),
+                    Verdict::Keep,
+                    "{scope:?}"
                 );
             }
         }

@@ -144,6 +144,7 @@ pub async fn run_turn(
         if let AttemptEnd::Failed(failure) = &mut end
             && rotation::after(&mut turn, position, failure, effects).await?
         {
+            turn.pace.forget();
             step = Step::Try(position);
             continue;
         }

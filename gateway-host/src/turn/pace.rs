@@ -35,6 +35,11 @@ impl Pace {
         }
         self.began = Some(now);
     }
+
+    /// What was asked was another session: the next attempt on this route is its first.
+    pub fn forget(&mut self) {
+        self.position = None;
+    }
 }
 
 /// When the route that just failed is asked again; `None` = the walk goes on.
